@@ -96,21 +96,25 @@ def find_problems(hardware: SystemInfo) -> list[Problem]:
     if hardware.threads and hardware.threads.isdigit() and int(hardware.threads) > hardware.cores:
         problems.append(
             Problem(
-                f"OMP_NUM_THREADS is {hardware.threads}, but there are {hardware.cores} cores",
+                message(
+                    "OMP_NUM_THREADS is {threads}, but there are {cores} cores",
+                    threads=hardware.threads,
+                    cores=hardware.cores,
+                ),
                 f"export OMP_NUM_THREADS={hardware.cores}",
             )
         )
     if hardware.memory_gib is not None and hardware.memory_gib < MIN_MEMORY_GIB:
         problems.append(
             Problem(
-                f"only {hardware.memory_gib:.1f} GiB of memory",
+                message("only {size:.1f} GiB of memory", size=hardware.memory_gib),
                 "use the preset tiny and small batches",
             )
         )
     if hardware.free_disk_gib < MIN_DISK_GIB:
         problems.append(
             Problem(
-                f"only {hardware.free_disk_gib:.1f} GiB of free disk space",
+                message("only {size:.1f} GiB of free disk space", size=hardware.free_disk_gib),
                 "keep runs on another disk, or free some space",
             )
         )

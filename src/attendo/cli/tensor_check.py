@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from attendo.core.device import default_device, synchronize
+from attendo.core.message import message
 from attendo.core.seeding import seed_everything
 from attendo.model.transformer import Transformer
 
@@ -25,7 +26,11 @@ def check_tensors(hardware: SystemInfo) -> tuple[dict[str, str], list[tuple[str,
     if hardware.gpus and not has_cuda:
         problems.append(
             (
-                f"this PyTorch ({torch.__version__}) cannot use the {hardware.gpus[0]}",
+                message(
+                    "this PyTorch ({version}) cannot use the {gpu}",
+                    version=torch.__version__,
+                    gpu=hardware.gpus[0],
+                ),
                 "install a PyTorch build for your CUDA version",
             )
         )
@@ -33,7 +38,11 @@ def check_tensors(hardware: SystemInfo) -> tuple[dict[str, str], list[tuple[str,
     if not difference < TOLERANCE:
         problems.append(
             (
-                f"fused and explicit attention differ by {difference:.1e} on {device}",
+                message(
+                    "fused and explicit attention differ by {difference:.1e} on {device}",
+                    difference=difference,
+                    device=device,
+                ),
                 "report this with the output of attendo doctor --json --tensors",
             )
         )

@@ -57,7 +57,8 @@ def extract_members(archive: Path, members: Mapping[str, Path]) -> None:
         if isinstance(error, OSError) and error.errno is not None:  # the disk, not the archive
             reason, hint = error.strerror, "free some space, or choose another folder"
         else:
-            reason, hint = f"it is damaged ({error})", "delete it and download it again"
+            reason = message("it is damaged ({error})", error=error)
+            hint = "delete it and download it again"
         raise FetchError(
             message("cannot extract {archive}: {reason}", archive=archive, reason=reason), hint=hint
         ) from None
@@ -78,7 +79,7 @@ def _extract_zip(
             mode = info.external_attr >> 16
             is_regular_file = not info.is_dir() and (stat.S_ISREG(mode) or not stat.S_IFMT(mode))
             if not is_regular_file or info.flag_bits & 1:
-                raise _unsafe_member_error(path, name, "is a link, a folder or encrypted")
+                raise _unsafe_member_error(path, name, message("is a link, a folder or encrypted"))
             with archive.open(info) as source:
                 _write_member(source, members[name], path, max_bytes)
     return [name for name in members if name not in names], names
@@ -97,7 +98,7 @@ def _extract_tar(
                 continue
             source = archive.extractfile(info) if info.isreg() else None
             if source is None:
-                raise _unsafe_member_error(path, name, "is not a regular file")
+                raise _unsafe_member_error(path, name, message("is not a regular file"))
             with source:
                 _write_member(source, missing.pop(name), path, max_bytes)
             if not missing:
@@ -121,7 +122,9 @@ def _write_member(source: IO[bytes], target: Path, archive: Path, max_bytes: int
                 num_bytes += len(chunk)
                 if num_bytes > max_bytes:
                     raise _unsafe_member_error(
-                        archive, target.name, f"is larger than {max_bytes:,} bytes"
+                        archive,
+                        target.name,
+                        message("is larger than {count:,} bytes", count=max_bytes),
                     )
                 file.write(chunk)
         partial.replace(target)

@@ -168,10 +168,17 @@ class TokenizedCorpus:
         try:
             meta = _Meta(**json.loads((directory / META_FILE).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
-            raise _damaged_error(directory, f"{META_FILE} cannot be read ({error})") from None
+            raise _damaged_error(
+                directory, message("{name} cannot be read ({error})", name=META_FILE, error=error)
+            ) from None
         if meta.format != FORMAT_VERSION:
             raise _damaged_error(
-                directory, f"its format is {meta.format}, this version reads {FORMAT_VERSION}"
+                directory,
+                message(
+                    "its format is {format}, this version reads {known}",
+                    format=meta.format,
+                    known=FORMAT_VERSION,
+                ),
             )
         return cls(directory, meta)
 
@@ -238,7 +245,7 @@ def _map_offsets(path: Path, num_pairs: int, num_ids: int) -> NDArray[Any]:
     """Map the starts of the sentences; they must rise from 0 to the number of ids."""
     offsets = _memory_map(path, "int64", num_pairs + 1)
     if offsets[0] != 0 or offsets[-1] != num_ids or (np.diff(offsets) < 0).any():
-        raise _damaged_error(path.parent, f"{path.name} has impossible values")
+        raise _damaged_error(path.parent, message("{name} has impossible values", name=path.name))
     return offsets
 
 
@@ -246,8 +253,17 @@ def _memory_map(path: Path, dtype: str, count: int) -> NDArray[Any]:
     expected = count * np.dtype(dtype).itemsize
     size = path.stat().st_size if path.is_file() else -1
     if size != expected:
-        actual_size = "is missing" if size < 0 else f"has {size:,} bytes of {expected:,}"
-        raise _damaged_error(path.parent, f"{path.name} {actual_size}")
+        reason = (
+            message("{name} is missing", name=path.name)
+            if size < 0
+            else message(
+                "{name} has {size:,} bytes of {expected:,}",
+                name=path.name,
+                size=size,
+                expected=expected,
+            )
+        )
+        raise _damaged_error(path.parent, reason)
     if count == 0:  # an empty file cannot be mapped
         return np.empty(0, dtype)
     return np.memmap(path, dtype, mode="r")

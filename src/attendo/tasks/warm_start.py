@@ -117,7 +117,12 @@ def _is_monolingual(data: dict[str, Any]) -> bool:
 
 def _differences(table: str, requested: dict[str, Any], existing: dict[str, Any]) -> list[str]:
     return [
-        f"{table}.{key} = {requested[key]!r}: the model has {value!r}"
+        message(
+            "{key} = {value!r}: the model has {stored!r}",
+            key=f"{table}.{key}",
+            value=requested[key],
+            stored=value,
+        )
         for key, value in existing.items()
         if key in requested and requested[key] != value
     ]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from attendo.core.errors import InputError
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.text.lines import check_readable, read_lines
 from attendo.text.normalize import normalize
 from attendo.text.sentences import UNSPACED_SCRIPTS
@@ -158,8 +158,10 @@ class Glossary:
 
     def __init__(self, entries: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
         pairs = entries.items() if isinstance(entries, Mapping) else entries
-        rows = ((f"entry {number}", pair) for number, pair in enumerate(pairs, 1))
-        self._targets = _collect_entries(rows, "the glossary")
+        rows = (
+            (message("entry {number}", number=number), pair) for number, pair in enumerate(pairs, 1)
+        )
+        self._targets = _collect_entries(rows, message("the glossary"))
         self._lengths: dict[str, set[int]] = {}
         for source in self._targets:
             self._lengths.setdefault(casefold_1to1(source)[:PREFIX_LENGTH], set()).add(len(source))
@@ -238,7 +240,7 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
             cells = line.split("\t")
             while len(cells) > 2 and not cells[-1].strip():  # spreadsheets write tabs at the end
                 cells.pop()
-            yield f"line {number}", cells
+            yield message("line {number}", number=number), cells
 
 
 def _collect_entries(rows: Iterable[tuple[str, Sequence[str]]], title: str) -> dict[str, str]:
@@ -253,7 +255,7 @@ def _collect_entries(rows: Iterable[tuple[str, Sequence[str]]], title: str) -> d
         if error:
             num_errors += 1
             if num_errors <= MAX_REPORTED_ERRORS:
-                errors.append(f"\n  {location}: {error}")
+                errors.append(message("{location}: {detail}", location=location, detail=error))
             continue
         targets[row[0]] = row[1]
         locations.setdefault(row[0], location)
@@ -273,12 +275,17 @@ def _entry_error(row: Sequence[str]) -> str | None:
     if len(row) == 1:
         return "no tab between source and target"
     if len(row) != 2:
-        return f"{len(row)} columns, not 2"
+        return message("{count} columns, not 2", count=len(row))
     for side, phrase in zip(("source", "target"), row, strict=True):
         if not phrase:
-            return f"the {side} is empty"
+            return message("the {side} is empty", side=message(side))
         if len(phrase) > MAX_CHARACTERS:
-            return f"the {side} has {len(phrase)} characters, more than {MAX_CHARACTERS}"
+            return message(
+                "the {side} has {count} characters, more than {limit}",
+                side=message(side),
+                count=len(phrase),
+                limit=MAX_CHARACTERS,
+            )
     return None
 
 
@@ -288,13 +295,22 @@ def _conflict_error(
     source, target = row
     if targets.get(source, target) == target:
         return None
-    return f"'{source}' is '{target}' here and '{targets[source]}' in {locations[source]}"
+    return message(
+        "'{source}' is '{target}' here and '{other}' in {location}",
+        source=source,
+        target=target,
+        other=targets[source],
+        location=locations[source],
+    )
 
 
 def _glossary_error(title: str, errors: Sequence[str], num_errors: int) -> InputError:
     more = num_errors - len(errors)
-    listing = "".join(errors) + (f"\n  and {more:,} more" if more else "")
-    count = "1 entry" if num_errors == 1 else f"{num_errors:,} entries"
+    lines = [*errors, *([message("and {count:,} more", count=more)] if more else [])]
+    listing = join_messages("\n  ", ["", *lines])
+    count = (
+        message("1 entry") if num_errors == 1 else message("{count:,} entries", count=num_errors)
+    )
     return InputError(
         message(
             "{title}: {count} cannot be used{listing}", title=title, count=count, listing=listing

@@ -141,13 +141,23 @@ def load_export(
         return None
     reasons = []
     if engine not in (*DEFAULT_ENGINES, found):
-        reasons.append(f"engine '{engine}': the folder was exported for '{found}'")
+        reasons.append(
+            message(
+                "engine '{engine}': the folder was exported for '{format}'",
+                engine=engine,
+                format=found,
+            )
+        )
     if more:
-        reasons.append("ensemble: an exported model is decoded alone")
+        reasons.append(message("ensemble: an exported model is decoded alone"))
     if device is not None and not str(device).startswith("cpu"):
-        reasons.append(f"device '{device}': exported models are decoded on the CPU")
+        reasons.append(
+            message("device '{device}': exported models are decoded on the CPU", device=device)
+        )
     if found == "onnx" and precision not in ("auto", "float32"):
-        reasons.append(f"precision '{precision}': the graphs compute in float32")
+        reasons.append(
+            message("precision '{precision}': the graphs compute in float32", precision=precision)
+        )
     if reasons:
         raise ConfigError.from_reasons(str(directory), reasons)
     if found == "onnx":

@@ -36,7 +36,11 @@ def read_numbers(column_file: ColumnFile, name: str, role: str) -> NDArray[np.fl
         values = np.array([_to_float(text) for text in _trimmed_texts(column).to_pylist()])
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
-        more = f", and {len(infinite) - 1:,} more rows" if len(infinite) > 1 else ""
+        more = (
+            message(", and {count:,} more rows", count=len(infinite) - 1)
+            if len(infinite) > 1
+            else ""
+        )
         raise InputError(
             message(
                 "{path}, row {row}, column '{name}': {value:+} is infinite{more}",

@@ -152,7 +152,9 @@ def _mean_and_deviation(
 def _collect_labels(targets: NDArray[np.object_], name: str) -> tuple[str, ...]:
     labels = tuple(sorted({label for label in targets.tolist() if label is not None}))
     if len(labels) < 2:
-        listing = f"only the label '{labels[0]}'" if labels else "no label"
+        listing = (
+            message("only the label '{label}'", label=labels[0]) if labels else message("no label")
+        )
         raise InputError(
             message("train has {listing} in column '{name}'", listing=listing, name=name),
             hint="give data with two labels or more, or decrease series.dev_share",

@@ -93,7 +93,9 @@ def _describe_longest(table: SeriesTable) -> str:
     longest = table.groups[int(np.diff(table.offsets).argmax())]
     if len(table.groups) == 1:
         return longest
-    return f"the longest of {len(table.groups):,} series, '{longest}',"
+    return message(
+        "the longest of {count:,} series, '{name}',", count=len(table.groups), name=longest
+    )
 
 
 def _is_usable(table: SeriesTable, origins: Origins) -> NDArray[np.bool_]:
@@ -231,7 +233,13 @@ def read_window(codec: SeriesCodec, path: str | Path, *, at: str | None = None) 
     table = codec.read(Path(path))
     rows, notes = table.rows(0), []
     if len(table.groups) > 1:
-        notes.append(f"the first of {len(table.groups)} series: {table.groups[0]}")
+        notes.append(
+            message(
+                "the first of {count} series: {name}",
+                count=len(table.groups),
+                name=table.groups[0],
+            )
+        )
     end = rows.stop if at is None else rows.start + _find_row(table, rows, codec.axis, at)
     begin = end - codec.window
     if begin < rows.start:

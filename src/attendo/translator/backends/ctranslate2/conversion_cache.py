@@ -19,7 +19,7 @@ from attendo.bundle import load_bundle, open_bundle, warn_if_unfinished
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.files import cache_dir, new_directory
 from attendo.core.logs import get_logger
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.core.process_lock import process_lock
 from attendo.core.run_folder import ModelFolder
 from attendo.data.fingerprint import content_fingerprint
@@ -65,9 +65,13 @@ def load_ctranslate2(
     `device_type` is of the one that was requested, or that PyTorch would use.
     """
     check_precision(precision)
-    reasons = ["ensemble: CTranslate2 decodes with one model"] if more else []
+    reasons = [message("ensemble: CTranslate2 decodes with one model")] if more else []
     if device_type not in (None, "cpu"):
-        reasons.append(f"device '{device_type}': CTranslate2 is supported on the CPU only")
+        reasons.append(
+            message(
+                "device '{device}': CTranslate2 is supported on the CPU only", device=device_type
+            )
+        )
     try:
         if reasons:
             raise _unsupported_error(NativeOnlyError, reasons)
@@ -193,6 +197,6 @@ def remove_old_conversions(root: Path, *, max_bytes: int = MAX_CACHE_BYTES) -> N
 
 
 def _unsupported_error(kind: type[ConfigError], reasons: list[str]) -> ConfigError:
-    listing = "".join(f"\n  - {reason}" for reason in reasons)
+    listing = join_messages("\n  - ", ["", *reasons])
     reason = message("CTranslate2 cannot run this model{listing}", listing=listing)
     return kind(reason, hint=USE_NATIVE_HINT, reasons=reasons)

@@ -91,18 +91,27 @@ def unsupported_reasons(model: AnyModel) -> list[str]:
     stored = StoredModel.of(model)
     config = stored.config
     if not isinstance(config, TransformerConfig):
-        return [f"model kind '{stored.kind}': only the Transformer can be converted"]
+        return [
+            message("model kind '{kind}': only the Transformer can be converted", kind=stored.kind)
+        ]
     reasons = [
-        f"{name} = {getattr(config, name)!r} is not supported"
+        message("{name} = {value!r} is not supported", name=name, value=getattr(config, name))
         for name, field in type(config).model_fields.items()
         if name not in SUPPORTED_OPTIONS and getattr(config, name) != field.default
     ]
     if config.positions not in POSITIONS:
         reasons.append(
-            f"positions = '{config.positions}': only positions that are added are supported"
+            message(
+                "positions = '{positions}': only positions that are added are supported",
+                positions=config.positions,
+            )
         )
     if config.activation not in ACTIVATIONS:
-        reasons.append(f"activation = '{config.activation}' is not supported")
+        reasons.append(
+            message(
+                "{name} = {value!r} is not supported", name="activation", value=config.activation
+            )
+        )
     return reasons + _head_size_problems(config)
 
 
@@ -111,11 +120,21 @@ def _head_size_problems(config: TransformerConfig) -> list[str]:
     for num_heads in sorted({config.num_heads, config.num_decoder_heads or config.num_heads}):
         widest = max(config.d_k or 0, config.d_v or 0)
         if config.d_model % num_heads:
-            reasons.append(f"{num_heads} heads do not divide d_model {config.d_model}")
+            reasons.append(
+                message(
+                    "d_model = {d_model} is not divisible by {num_heads} heads",
+                    d_model=config.d_model,
+                    num_heads=num_heads,
+                )
+            )
         elif widest * num_heads > config.d_model:
             reasons.append(
-                f"{num_heads} heads of {widest}: the maximum is d_model / num_heads = "
-                f"{config.d_model // num_heads}"
+                message(
+                    "{num_heads} heads of {size}: the maximum is d_model / num_heads = {maximum}",
+                    num_heads=num_heads,
+                    size=widest,
+                    maximum=config.d_model // num_heads,
+                )
             )
     return reasons
 
@@ -125,8 +144,13 @@ def write(model: AnyModel, folder: Path, *, quantization: str | None = None) -> 
     stored = StoredModel.of(model)
     reasons = unsupported_reasons(stored)
     if quantization is not None and quantization not in QUANTIZATIONS:
-        known = ", ".join(QUANTIZATIONS)
-        reasons.append(f"quantization '{quantization}' is not one of {known}")
+        reasons.append(
+            message(
+                "quantization '{quantization}' is not one of {known}",
+                quantization=quantization,
+                known=", ".join(QUANTIZATIONS),
+            )
+        )
     config = stored.config
     if reasons or not isinstance(config, TransformerConfig):
         raise ConfigError.from_reasons("CTranslate2", reasons)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from attendo.core.message import message
 from attendo.decoding.options import DecodingOptions
 from attendo.translator.constraints import ConstraintRequest
 
@@ -34,16 +35,32 @@ def unsupported_options(
     is_seeded = options.do_sample and "seed" in options.model_fields_set
     has_phrases = request is not None and bool(request.required or request.forbidden)
     has_glossary = request is not None and request.glossary is not None
-    reasons = {
-        "trace: its search is not recorded": trace,
-        "required or forbidden phrases": has_phrases,
-        "glossary": has_glossary,
-        f"num_groups = {options.num_groups}: its beam has no groups": options.num_groups > 1,
-        "unk = 'copy': it does not return attention weights": options.unk == "copy",
-        f"alpha = {options.alpha}: above {MAX_ALPHA:g} its search ends too early": too_long,
-        f"seed = {options.seed}: its samples are not reproducible": is_seeded,
-    }
-    return [reason for reason, applies in reasons.items() if applies]
+    reasons = (
+        (message("trace: its search is not recorded"), trace),
+        (message("required or forbidden phrases"), has_phrases),
+        (message("glossary"), has_glossary),
+        (
+            message("num_groups = {count}: its beam has no groups", count=options.num_groups),
+            options.num_groups > 1,
+        ),
+        (
+            message("unk = 'copy': it does not return attention weights"),
+            options.unk == "copy",
+        ),
+        (
+            message(
+                "alpha = {alpha}: above {maximum:g} its search ends too early",
+                alpha=options.alpha,
+                maximum=MAX_ALPHA,
+            ),
+            too_long,
+        ),
+        (
+            message("seed = {seed}: its samples are not reproducible", seed=options.seed),
+            is_seeded,
+        ),
+    )
+    return [reason for reason, applies in reasons if applies]
 
 
 def can_decode(arguments: Mapping[str, Any]) -> bool:

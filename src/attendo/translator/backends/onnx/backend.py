@@ -13,7 +13,7 @@ import numpy as np
 from attendo.core.checkpoints import checkpoint
 from attendo.core.device import num_compute_threads
 from attendo.core.errors import ConfigError, InputError
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.decoding.limits import target_limits
 from attendo.decoding.numpy_search import NumpySearch, log_softmax
 from attendo.decoding.options import SpecialIds
@@ -185,16 +185,22 @@ class OnnxBackend(ConvertedBackend):
         """Raise one error with every option that the NumPy search does not support."""
         has_phrases = request is not None and bool(request.required or request.forbidden)
         has_glossary = request is not None and request.glossary is not None
-        checks = {
-            "trace: the search is not recorded": trace,
-            "required or forbidden phrases": has_phrases,
-            "glossary": has_glossary,
-            f"num_groups = {options.num_groups}: the beam has no groups": options.num_groups > 1,
-            "unk = 'copy': the attention weights are not read": options.unk == "copy",
-        }
-        reasons = [reason for reason, applies in checks.items() if applies]
+        checks = (
+            (message("trace: its search is not recorded"), trace),
+            (message("required or forbidden phrases"), has_phrases),
+            (message("glossary"), has_glossary),
+            (
+                message("num_groups = {count}: its beam has no groups", count=options.num_groups),
+                options.num_groups > 1,
+            ),
+            (
+                message("unk = 'copy': it does not return attention weights"),
+                options.unk == "copy",
+            ),
+        )
+        reasons = [reason for reason, applies in checks if applies]
         if reasons:
-            listing = "".join(f"\n  - {reason}" for reason in reasons)
+            listing = join_messages("\n  - ", ["", *reasons])
             reason = message("engine 'onnx' does not support this{listing}", listing=listing)
             raise ConfigError(reason, hint=self.native_hint, reasons=reasons)
 
