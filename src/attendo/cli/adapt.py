@@ -39,29 +39,34 @@ def adapt(
         typer.Option("--out", "-o", help="Where the model is published: OUT/model; may be MODEL."),
     ] = None,
     dev_src: Annotated[
-        Path | None, typer.Option(help="Source of dev; by default that of the model's run.")
+        Path | None,
+        typer.Option(help="Source side of the dev set; by default that of the model's run."),
     ] = None,
     dev_tgt: DevTgtOption = None,
     replay_src: Annotated[
         list[Path] | None,
-        typer.Option(help="Old training data; by default that of the model's run (repeatable)."),
+        typer.Option(
+            help="Earlier training data; by default that of the model's run (repeatable)."
+        ),
     ] = None,
     replay_tgt: Annotated[
         list[Path] | None, typer.Option(help="Its translations, in the same order.")
     ] = None,
     replay_share: Annotated[
-        float, typer.Option(help="Share of every epoch that is old data.", min=0.01, max=0.99)
+        float, typer.Option(help="Fraction of each epoch that is earlier data.", min=0.01, max=0.99)
     ] = 0.9,
     max_drop: Annotated[
         float,
-        typer.Option(help="Points of BLEU or chrF that the model may lose, else it is refused."),
+        typer.Option(
+            help="Largest loss in points of BLEU or chrF; a model that loses more is not published."
+        ),
     ] = 0.5,
     steps: StepsOption = None,
     budget: Annotated[
-        str | None, typer.Option(help="The time that training may take, e.g. 10m.")
+        str | None, typer.Option(help="Time that training may take, e.g. 10m.")
     ] = None,
     rollback: Annotated[
-        bool, typer.Option("--rollback", help="Publish the version before the present one again.")
+        bool, typer.Option("--rollback", help="Publish the previous version again.")
     ] = False,
     device: DeviceOption = None,
     threads: ThreadsOption = None,

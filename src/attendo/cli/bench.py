@@ -91,7 +91,7 @@ def bench(
         typer.Option(help="For serve: clients, or clients x sentences, e.g. 16x64 (repeatable)."),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="For serve: seconds per number of clients.")
+        float | None, typer.Option(help="For serve: seconds to measure each number of clients.")
     ] = None,
     url: Annotated[
         str | None, typer.Option(help="For serve: measure this running server instead.")

@@ -21,7 +21,8 @@ from attendo.i18n.messages import choose_language, translate_message
 def calibrate(
     model: ModelArgument,
     src: Annotated[
-        Path | None, typer.Option(help="Source sentences, one per line, unlike those of training.")
+        Path | None,
+        typer.Option(help="Source sentences, one per line, that are not in the training data."),
     ] = None,
     ref: Annotated[Path | None, typer.Option(help="Their translations, in the same order.")] = None,
     path: Annotated[
@@ -33,12 +34,12 @@ def calibrate(
     ] = None,
     tgt_field: Annotated[str | None, typer.Option(help="Column of the target in --path.")] = None,
     max_sentences: Annotated[
-        int, typer.Option(help="Sentences that are used, the first ones.", min=100)
+        int, typer.Option(help="Maximum number of sentences, from the first.", min=100)
     ] = 2000,
     device: DeviceOption = None,
     threads: ThreadsOption = None,
 ) -> None:
-    """Calibrate the confidence of a model on a dev set: of an imported one, or for other texts."""
+    """Calibrate the confidence of a model on a dev set, after an import or for other texts."""
     from itertools import islice
 
     from attendo.cli.inputs import check_files, check_models

@@ -48,14 +48,14 @@ def clean(
     ] = None,
     keep: Annotated[
         float | None,
-        typer.Option(help="Share of the pairs with the best scores that is kept, e.g. 0.9."),
+        typer.Option(help="Fraction of the pairs to keep, those with the best scores, e.g. 0.9."),
     ] = None,
     exclude: Annotated[
         list[Path] | None,
         typer.Option(help="A test set whose sentences must not occur (repeatable)."),
     ] = None,
     dev_size: Annotated[
-        int | None, typer.Option(help="Pairs that are split off as a dev set.")
+        int | None, typer.Option(help="Number of pairs to split off as a dev set.")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, e.g. rules.numbers=false.")

@@ -25,12 +25,15 @@ TextOption = Annotated[
     list[Path] | None,
     typer.Option(help="Plain text, for --model encoder or --model decoder."),
 ]
-DevSrcOption = Annotated[Path | None, typer.Option(help="Source of dev; split off by default.")]
-DevTgtOption = Annotated[Path | None, typer.Option(help="Target of dev.")]
-DevPathOption = Annotated[
-    Path | None, typer.Option(help="Dev with both sides in one file, like --path.")
+DevSrcOption = Annotated[
+    Path | None,
+    typer.Option(help="Source side of the dev set; by default split off from the training data."),
 ]
-DevTextOption = Annotated[Path | None, typer.Option(help="Plain text for dev.")]
+DevTgtOption = Annotated[Path | None, typer.Option(help="Target side of the dev set.")]
+DevPathOption = Annotated[
+    Path | None, typer.Option(help="Dev set with both sides in one file, like --path.")
+]
+DevTextOption = Annotated[Path | None, typer.Option(help="Dev set of plain text.")]
 SrcLangOption = Annotated[str | None, typer.Option(help="Language of the source, e.g. ko.")]
 TgtLangOption = Annotated[str | None, typer.Option(help="Language of the target, e.g. en.")]
 PathSrcLangOption = Annotated[
@@ -48,7 +51,7 @@ TgtFieldOption = Annotated[
 CorpusOption = Annotated[
     str | None, typer.Option(help="A public corpus (see attendo corpus), with --pair.")
 ]
-PairOption = Annotated[str | None, typer.Option(help="Its languages, e.g. en-de.")]
+PairOption = Annotated[str | None, typer.Option(help="Language pair of the corpus, e.g. en-de.")]
 MirrorOption = Annotated[
     str | None, typer.Option(help="A folder or an address to fetch the corpus from.")
 ]

@@ -39,7 +39,7 @@ def export(
             "--out",
             "-o",
             help="Output folder; must not exist yet. For web also a file *.html, which opens "
-            "from the disk.",
+            "without a server.",
         ),
     ],
     quantization: Annotated[

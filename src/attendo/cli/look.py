@@ -69,7 +69,9 @@ def look(
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option(help="First time to forecast; by default the step after the file."),
+        typer.Option(
+            help="First time step to forecast; by default the one after the end of the file."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output file.")] = False,
     lang: LangOption = None,

@@ -41,9 +41,9 @@ VERB_HELP = {
     "translate": "Translate text, a file, a document or a pipe: beam search, n-best, glossary, "
     "confidence.",
     "evaluate": "Score a model on a test set: BLEU with signatures, chrF, TER, and a report.",
-    "calibrate": "Calibrate the confidence of a model on a dev set: of an imported one, or for "
+    "calibrate": "Calibrate the confidence of a model on a dev set, after an import or for "
     "other texts.",
-    "score": "Score the pairs of a corpus by one model, or by one per direction (cross-entropy).",
+    "score": "Score sentence pairs by cross-entropy, with one model or one per direction.",
     "generate": "Generate text with a language model.",
     "fill": "Fill the gaps (___) in a text with a masked language model.",
     "forecast": "Forecast a time series: class probabilities or values.",

@@ -48,7 +48,7 @@ def runs(
         bool,
         typer.Option("--clean", help="Delete the checkpoints of finished runs; their models stay."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Clean without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting.")] = False,
     as_json: JsonOption = False,
     lang: LangOption = None,
 ) -> None:

@@ -28,13 +28,13 @@ def score(
     ],
     backward: Annotated[
         Path | None,
-        typer.Option(help="A model of the other direction: score by both."),
+        typer.Option(help="A model of the reverse direction: score with both."),
     ] = None,
     device: DeviceOption = None,
     threads: ThreadsOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite --output.")] = False,
 ) -> None:
-    """Score the pairs of a corpus by one model, or by one per direction (cross-entropy)."""
+    """Score sentence pairs by cross-entropy, with one model or one per direction."""
     from attendo.cli.inputs import check_files, check_models, check_outputs
     from attendo.core.errors import InputError
     from attendo.core.files import write_atomically

@@ -55,7 +55,7 @@ def serve(
     ] = None,
     memory: Annotated[
         Path | None,
-        typer.Option(help="File of the translation memory: people may save corrections."),
+        typer.Option(help="Translation memory, a file in which users save corrections."),
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Maximum texts per batch.")] = 32,
     batch_wait_ms: Annotated[

@@ -59,7 +59,7 @@ def train(
     src_field: SrcFieldOption = None,
     tgt_field: TgtFieldOption = None,
     task: Annotated[
-        str | None, typer.Option(help="text or series; by default whatever is given.")
+        str | None, typer.Option(help="text or series; by default inferred from the data.")
     ] = None,
     series: Annotated[
         list[Path] | None, typer.Option(help="Time series: CSV, Parquet or NPZ (repeatable).")
@@ -98,22 +98,25 @@ def train(
     ] = None,
     init_from: Annotated[
         Path | None,
-        typer.Option(help="Start with the weights and the tokenizer of this model folder."),
+        typer.Option(help="Start from the weights and the tokenizer of this model folder."),
     ] = None,
     replay_src: Annotated[
         list[Path] | None,
-        typer.Option(help="Old training data, mixed into --init-from so that it is not forgotten."),
+        typer.Option(help="Earlier training data to mix in with --init-from, against forgetting."),
     ] = None,
     replay_tgt: Annotated[
         list[Path] | None, typer.Option(help="Its translations, in the same order.")
     ] = None,
     replay_share: Annotated[
-        float | None, typer.Option(help="Share of every epoch that is old; 0.3 by default.")
+        float | None,
+        typer.Option(help="Fraction of each epoch that is earlier data; 0.3 by default."),
     ] = None,
     steps: StepsOption = None,
     budget: Annotated[
         str | None,
-        typer.Option(help="The time that training may take, e.g. 30m or 2h; the model follows."),
+        typer.Option(
+            help="Time that training may take, e.g. 30m or 2h; the model is chosen to fit."
+        ),
     ] = None,
     quality: Annotated[
         str | None, typer.Option(help="fast, balanced (the default) or best.")

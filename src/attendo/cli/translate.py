@@ -135,14 +135,14 @@ def translate(
         bool,
         typer.Option(
             "--confidence",
-            help="Show how sure the model is of each translation, judged by the dev set.",
+            help="Show the confidence of each translation, calibrated on the dev set.",
         ),
     ] = False,
     min_confidence: Annotated[
         float | None,
         typer.Option(
-            help="Share of right translations, e.g. 0.95: a line whose confidence is lower is left "
-            "empty, or marked (--below). Needs a calibrated model.",
+            help="Minimum probability that a translation is right, e.g. 0.95: lines of lower "
+            "confidence are left empty, or marked (--below). Needs a calibrated model.",
             min=0.0,
             max=1.0,
         ),
@@ -153,7 +153,7 @@ def translate(
     ] = "empty",
     label: Annotated[
         str | None,
-        typer.Option(help="Ask for a kind of translation that the model has learned, e.g. polite."),
+        typer.Option(help="Kind of translation that the model has learned, e.g. polite."),
     ] = None,
     retry: Annotated[
         bool,
