@@ -287,7 +287,7 @@ def _make_request(address: tuple[str, int], method: str, path: str, body: str = 
 async def _run_client(
     address: tuple[str, int], requests: Iterator[bytes], tally: Tally, until: float
 ) -> None:
-    """Send requests one after another until the time is over."""
+    """Send requests one after another until the deadline."""
     connection = None
     for raw in requests:
         began = time.perf_counter()

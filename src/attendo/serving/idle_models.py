@@ -77,7 +77,7 @@ class IdleModels:
                 _log.error("idle models cannot be unloaded: %s", type(error).__name__)
 
     async def unload_idle(self) -> list[str]:
-        """Unload the models whose time is over, and return their names."""
+        """Unload the models that have been idle for too long, and return their names."""
         idle = [served.name for served in self.registry.models if self._is_idle(served.name)]
         unloaded = [name for name in idle if await asyncio.to_thread(self.registry.unload, name)]
         if unloaded:

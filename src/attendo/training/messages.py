@@ -56,7 +56,7 @@ def stop_message(
         )
     if reason == "max_minutes":
         return message(
-            "stopped at step {step}: its time is over ({minutes} minutes)",
+            "stopped at step {step}: the time limit of {minutes} minutes is reached",
             step=f"{step:,}",
             minutes=f"{max_minutes:.2g}",
         )

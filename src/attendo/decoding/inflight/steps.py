@@ -149,7 +149,7 @@ class SlotSteps:
             self.graphs.prepare(("step", id(self), num_slots, allow_end), work)()
 
     def warm_up(self, *, deadline: float) -> None:
-        """Run every shape, and capture it if there are graphs, until the time is over."""
+        """Run every shape, and capture it if there are graphs, until the deadline."""
         num_runs = 1 if self.graphs is None else 3  # eager, captured, replayed
         all_slots = self._buckets if self.graphs is not None else [1]
         for allow_end in (True, False):
