@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from attendo.serving.listener import raise_file_limit
+from attendo.serving.transport.listener import raise_file_limit
 from benchmarks.serving_fuzz import HOST, make_request
 
 HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\n"

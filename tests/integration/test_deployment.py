@@ -21,7 +21,7 @@ import pytest
 from attendo.bundle import build_model, save_bundle
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.serving.config import ServeConfig
-from attendo.serving.http_server import EXIT_SECONDS, HANDSHAKE_SECONDS
+from attendo.serving.transport.uvicorn_server import EXIT_SECONDS, HANDSHAKE_SECONDS
 from attendo.synthetic.everyday import synthesize_pairs
 from attendo.text.tokenizer import TokenizerConfig
 

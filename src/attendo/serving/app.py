@@ -19,7 +19,6 @@ from attendo.core.version import __version__
 from attendo.serving.errors import ErrorResponse, conceal, to_error_response, to_input_error
 from attendo.serving.file_store import FileStore
 from attendo.serving.metrics import Metrics
-from attendo.serving.middleware import GatewayMiddleware
 from attendo.serving.routes import (
     builds,
     corrections,
@@ -32,6 +31,7 @@ from attendo.serving.routes import (
 )
 from attendo.serving.routes.frontend import accepts_gzip
 from attendo.serving.service import Service
+from attendo.serving.transport.middleware import GatewayMiddleware
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

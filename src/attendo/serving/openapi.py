@@ -15,9 +15,9 @@ from attendo.core.run_folder import RunFolder
 from attendo.inspection.checkpoint_view import usable_steps
 from attendo.lessons.contents import load_lessons
 from attendo.serving import run_reader
-from attendo.serving.api_keys import PUBLIC_PATHS, PUBLIC_PREFIXES
 from attendo.serving.routes.response_examples import RESPONSE_EXAMPLES
 from attendo.serving.served_model import TEXT_OUTPUT_TASKS
+from attendo.serving.transport.api_keys import PUBLIC_PATHS, PUBLIC_PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -3,8 +3,8 @@
     serve run attendo.serving.ray_serve:build models=/models/ko-en num_replicas=4
 
 Each replica is one server process with its models, queues and limits. Requests come through Ray
-Serve's proxy: what `attendo.serving.http_server` adds (limits of connections, time limits of
-headers) is not there, so put a proxy that has them in front.
+Serve's proxy: what `attendo.serving.transport.uvicorn_server` adds (limits of connections, time
+limits of headers) is not there, so put a proxy that has them in front.
 """
 
 from __future__ import annotations

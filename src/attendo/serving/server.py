@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from attendo.core.errors import MissingExtraError
 from attendo.core.logs import get_logger
-from attendo.serving.access_log import configure_json_logging
-from attendo.serving.listener import format_address, open_socket
+from attendo.serving.transport.access_log import configure_json_logging
+from attendo.serving.transport.listener import format_address, open_socket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,8 +43,8 @@ def run(config: ServeConfig, *, on_ready: AddressCallback, warnings: Sequence[st
 
         if config.workers == 1:
             from attendo.serving.app import create_app
-            from attendo.serving.http_server import run_http_server
             from attendo.serving.service import Service
+            from attendo.serving.transport.uvicorn_server import run_http_server
 
             service = Service(config)
             service.load()  # here, where the command line reports errors

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import AttendoError
 from attendo.core.logs import get_logger
-from attendo.serving.http_server import EXIT_SECONDS, HANDSHAKE_SECONDS
-from attendo.serving.listener import block_new_connections
+from attendo.serving.transport.listener import block_new_connections
+from attendo.serving.transport.uvicorn_server import EXIT_SECONDS, HANDSHAKE_SECONDS
 
 if TYPE_CHECKING:
     import socket
@@ -127,10 +127,10 @@ class Supervisor:
 
 def run_worker(config_json: str, listener: socket.socket, pipe: Connection) -> None:
     """Run one process; it ends when its parent does."""
-    from attendo.serving.access_log import configure_json_logging
     from attendo.serving.app import create_app
     from attendo.serving.config import ServeConfig
-    from attendo.serving.http_server import run_http_server
+    from attendo.serving.transport.access_log import configure_json_logging
+    from attendo.serving.transport.uvicorn_server import run_http_server
 
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the models are loaded

@@ -1,7 +1,7 @@
 """Findings about clients that take the server away from others; the names have their numbers.
 
 The first, late answers on kept connections, is tested by their socket options
-(`tests/unit/serving/test_http_server.py`).
+(`tests/unit/serving/transport/test_uvicorn_server.py`).
 """
 
 from __future__ import annotations

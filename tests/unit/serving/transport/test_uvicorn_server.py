@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from attendo.serving import authorization, connection_table, http_protocol, http_server
 from attendo.serving.app import create_app
-from attendo.serving.http_server import HttpServer
-from attendo.serving.listener import accept_waiting, block_new_connections, open_socket
+from attendo.serving.transport import authorization, connection_table, protocol, uvicorn_server
+from attendo.serving.transport.listener import accept_waiting, block_new_connections, open_socket
+from attendo.serving.transport.uvicorn_server import HttpServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -170,7 +170,7 @@ def test_a_request_that_costs_too_much_is_rejected_as_json(run_server, raw, stat
     ids=["chunked", "length", "slow"],
 )
 def test_a_rejected_body_ends_the_connection(run_server, monkeypatch, raw, status, timeout):
-    monkeypatch.setattr("attendo.serving.request_body.DISCARD_SECONDS", 0.05)
+    monkeypatch.setattr("attendo.serving.transport.request_body.DISCARD_SECONDS", 0.05)
 
     async def scenario(running: Running) -> None:
         received = await running.exchange(raw)
@@ -190,7 +190,7 @@ def test_endless_bodies_that_are_sent_again_and_again_are_not_read(run_server, m
     async def discard(*_: Any, **__: Any) -> None:
         discarded.append(True)
 
-    monkeypatch.setattr("attendo.serving.middleware.discard_body", discard)
+    monkeypatch.setattr("attendo.serving.transport.middleware.discard_body", discard)
 
     async def scenario(running: Running) -> None:
         for _ in range(5):
@@ -205,16 +205,16 @@ def test_endless_bodies_that_are_sent_again_and_again_are_not_read(run_server, m
 def test_what_is_rejected_again_and_again_is_not_read(run_server, monkeypatch):
     """Four clients with bodies of tiny chunks kept the event loop busy."""
     monkeypatch.setattr(connection_table, "REFUSALS_PER_MINUTE", 2)
-    monkeypatch.setattr(http_protocol, "DISCARD_SECONDS", 0.2)
+    monkeypatch.setattr(protocol, "DISCARD_SECONDS", 0.2)
     received = []
-    receive = http_protocol.HttpProtocol.data_received
+    receive = protocol.HttpProtocol.data_received
 
     def count(protocol: Any, data: bytes) -> None:
         if protocol._is_refused:
             received.append(len(data))
         receive(protocol, data)
 
-    monkeypatch.setattr(http_protocol.HttpProtocol, "data_received", count)
+    monkeypatch.setattr(protocol.HttpProtocol, "data_received", count)
 
     async def send(running: Running) -> int:
         received.clear()
@@ -385,7 +385,7 @@ def test_all_connections_have_a_limit_and_requests_at_work_stay(run_server, shou
 
 def test_the_end_loses_no_request(run_server, monkeypatch):
     """Found in review: at the end, kept-alive and just accepted connections were reset."""
-    monkeypatch.setattr(http_server, "EXIT_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr(uvicorn_server, "EXIT_SECONDS", 10 * PATIENCE)
 
     async def scenario(running: Running) -> None:
         running.server._captured_signals.append(signal.SIGTERM)
@@ -417,8 +417,8 @@ def test_the_end_loses_no_request(run_server, monkeypatch):
 
 
 def test_requests_that_outlast_the_grace_period_get_an_error(run_server, shouter, monkeypatch):
-    monkeypatch.setattr(http_server, "HANDSHAKE_SECONDS", 0.0)
-    monkeypatch.setattr(http_server, "EXIT_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr(uvicorn_server, "HANDSHAKE_SECONDS", 0.0)
+    monkeypatch.setattr(uvicorn_server, "EXIT_SECONDS", 10 * PATIENCE)
 
     async def scenario(running: Running) -> None:
         shouter.may_go.clear()

@@ -21,9 +21,13 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from attendo.core.logs import get_logger
-from attendo.serving.connection_table import ConnectionLimits, ConnectionTable
-from attendo.serving.http_protocol import HttpProtocol
-from attendo.serving.listener import accept_waiting, block_new_connections, raise_file_limit
+from attendo.serving.transport.connection_table import ConnectionLimits, ConnectionTable
+from attendo.serving.transport.listener import (
+    accept_waiting,
+    block_new_connections,
+    raise_file_limit,
+)
+from attendo.serving.transport.protocol import HttpProtocol
 
 if TYPE_CHECKING:
     import socket

@@ -8,13 +8,14 @@ import logging
 import pytest
 
 from attendo.core.logs import get_logger
-from attendo.serving import api_keys, authorization, http_protocol, http_server, openapi
-from attendo.serving.access_log import NETWORK_MODULES, JsonFormatter, RepetitionFilter
+from attendo.serving import openapi
 from attendo.serving.config import ServeConfig
 from attendo.serving.file_store import FileStore
 from attendo.serving.metrics import MAX_RENDER_SHARE, Metrics
-from attendo.serving.middleware import GatewayMiddleware
-from attendo.serving.rate_limit import RateLimiter
+from attendo.serving.transport import api_keys, authorization, protocol, uvicorn_server
+from attendo.serving.transport.access_log import NETWORK_MODULES, JsonFormatter, RepetitionFilter
+from attendo.serving.transport.middleware import GatewayMiddleware
+from attendo.serving.transport.rate_limit import RateLimiter
 
 KEY, OTHER = "a-long-secret-key", "another-secret-key"
 ASK = {"q": "hallo", "source": "ko", "target": "en"}
@@ -56,7 +57,7 @@ def test_every_answer_has_the_headers_that_keep_a_browser_safe(make_client) -> N
 def test_a_body_that_is_too_large_is_rejected_with_and_without_length(
     make_client, shouter, monkeypatch
 ) -> None:
-    monkeypatch.setattr("attendo.serving.request_body.DISCARD_SECONDS", 0.0)
+    monkeypatch.setattr("attendo.serving.transport.request_body.DISCARD_SECONDS", 0.0)
     with make_client(max_body_bytes=2000, max_file_bytes=1000) as client:
         answer = client.post("/translate", content=b"x" * 2001)
         assert (answer.status_code, answer.json()) == (
@@ -394,4 +395,4 @@ def test_a_message_that_repeats_is_counted_instead() -> None:
 
 
 def test_messages_that_clients_cause_are_limited():
-    assert {http_protocol.__name__, http_server.__name__} == set(NETWORK_MODULES)
+    assert {protocol.__name__, uvicorn_server.__name__} == set(NETWORK_MODULES)

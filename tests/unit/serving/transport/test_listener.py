@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attendo.serving.listener import RESERVED_FILES, format_address, raise_file_limit
+from attendo.serving.transport.listener import RESERVED_FILES, format_address, raise_file_limit
 
 resource = pytest.importorskip("resource")
 

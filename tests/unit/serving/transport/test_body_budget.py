@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attendo.serving.body_budget import PART_OVERHEAD, BodyBudget
+from attendo.serving.transport.body_budget import PART_OVERHEAD, BodyBudget
 
 
 @pytest.fixture

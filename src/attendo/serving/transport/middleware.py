@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 from starlette.datastructures import Headers, MutableHeaders
 
 from attendo.core.logs import get_logger
-from attendo.serving.access_log import traceback_locations
-from attendo.serving.authorization import Authorization, client_address
-from attendo.serving.body_budget import BodyBudget
 from attendo.serving.errors import ErrorResponse
 from attendo.serving.forms import close_form
-from attendo.serving.host_check import allowed_hosts, host_name
-from attendo.serving.request_body import (
+from attendo.serving.scheduling.clients import one_time_limit
+from attendo.serving.transport.access_log import traceback_locations
+from attendo.serving.transport.authorization import Authorization, client_address
+from attendo.serving.transport.body_budget import BodyBudget
+from attendo.serving.transport.host_check import allowed_hosts, host_name
+from attendo.serving.transport.request_body import (
     ClientDisconnectedError,
     RequestRejectedError,
     discard_body,
@@ -31,14 +32,13 @@ from attendo.serving.request_body import (
     run_until_disconnect,
     wait_for_disconnect,
 )
-from attendo.serving.scheduling.clients import one_time_limit
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from attendo.serving.body_budget import HeldBody
     from attendo.serving.config import ServeConfig
     from attendo.serving.metrics import Metrics
+    from attendo.serving.transport.body_budget import HeldBody
 
 CLIENT_CLOSED_REQUEST = 499
 """Status in the log if the client disconnected."""

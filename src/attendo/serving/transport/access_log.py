@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from attendo.core.logs import configure, get_logger
-from attendo.serving.log_writer import BackgroundHandler
+from attendo.serving.transport.log_writer import BackgroundHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_REPETITIONS, REPETITION_SECONDS = 5, 60.0
 """How often the same message is written within a period."""
-NETWORK_MODULES = ("attendo.serving.http_protocol", "attendo.serving.http_server")
+NETWORK_MODULES = ("attendo.serving.transport.protocol", "attendo.serving.transport.uvicorn_server")
 """Modules whose messages clients cause."""
 MAX_TEMPLATES, MAX_TEMPLATE_CHARACTERS = 1000, 100
 

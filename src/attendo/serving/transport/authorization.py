@@ -6,11 +6,11 @@ import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from attendo.serving.api_keys import ApiKeys
-from attendo.serving.rate_limit import MAX_CLIENTS, RateLimiter, client_key
-from attendo.serving.request_body import RequestRejectedError
 from attendo.serving.scheduling.clients import current_client
 from attendo.serving.strict_json import MAX_BYTES_ON_LOOP
+from attendo.serving.transport.api_keys import ApiKeys
+from attendo.serving.transport.rate_limit import MAX_CLIENTS, RateLimiter, client_key
+from attendo.serving.transport.request_body import RequestRejectedError
 
 if TYPE_CHECKING:
     from starlette.types import Scope

@@ -11,11 +11,11 @@ from collections import Counter, OrderedDict, defaultdict
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
-from attendo.serving.rate_limit import RateLimiter, client_key
+from attendo.serving.transport.rate_limit import RateLimiter, client_key
 
 if TYPE_CHECKING:
     from attendo.serving.config import ServeConfig
-    from attendo.serving.http_protocol import HttpProtocol
+    from attendo.serving.transport.protocol import HttpProtocol
 
 MAX_HEAD_BYTES = 32_768
 REFUSALS_PER_MINUTE = 60

@@ -16,8 +16,8 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from attendo.core.logs import get_logger
-from attendo.serving.connection_table import MAX_HEAD_BYTES
-from attendo.serving.request_body import DISCARD_SECONDS
+from attendo.serving.transport.connection_table import MAX_HEAD_BYTES
+from attendo.serving.transport.request_body import DISCARD_SECONDS
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from attendo.serving.connection_table import ConnectionTable
+    from attendo.serving.transport.connection_table import ConnectionTable
 
 MAX_HEADERS = 100
 TOO_LARGE_HEAD = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from attendo.serving.log_writer import BackgroundHandler
+from attendo.serving.transport.log_writer import BackgroundHandler
 
 PATIENCE = 120.0
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from attendo.serving.body_budget import HeldBody
+    from attendo.serving.transport.body_budget import HeldBody
 
 DISCARD_SECONDS = 2.0
 
