@@ -199,11 +199,11 @@ def test_killed_without_a_word_is_bit_identical_too(make_trainer):
     assert resumed.step == 4  # the last one that was saved
     resumed.run()
     assert_same_bits(whole, resumed)
-    events = read_json_lines(resumed.log.path)
+    events = read_json_lines(resumed.monitor.log.path)
     reported = [(e["event"], e["step"]) for e in events if e["event"] in ("train", "validation")]
     expected = [
         (e["event"], e["step"])
-        for e in read_json_lines(whole.log.path)
+        for e in read_json_lines(whole.monitor.log.path)
         if e["event"] in ("train", "validation")
     ]
     assert reported == expected
