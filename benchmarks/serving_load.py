@@ -17,10 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import re
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -29,8 +26,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from attendo.bench.serving import ServerProcess
 from attendo.synthetic.everyday import synthesize_pairs
 from benchmarks import serving_hostile
 from benchmarks.serving_fuzz import (
@@ -59,44 +57,19 @@ KEY = "a-key-of-the-benchmark"
 HOSTILE_SECONDS = 8.0
 NUM_END_CLIENTS = 80
 END_AFTER_SECONDS = 4.0
-ADDRESS = re.compile(r"http://[^:]+:(\d+)")
 
 
-class Server:
-    """`attendo serve` in a subprocess."""
+class Server(ServerProcess):
+    """`attendo serve` in a subprocess, with its memory and translations of one text."""
 
     def __init__(self, model: Path, *options: str, threads: int | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="attendo-serving-")
-        self._log_path = Path(self._folder.name) / "log"
-        words = [sys.executable, "-m", "attendo", "serve", str(model), "--port", "0", *options]
-        extra_env = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
-        with self._log_path.open("w") as log:
-            self.process = subprocess.Popen(
-                words,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, **extra_env},
-            )
-        self.port = 0
+        extra = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
+        super().__init__(model, *options, environment=extra)
 
-    def __enter__(self) -> Self:
-        for line in self.process.stdout or ():
-            if found := ADDRESS.search(line):
-                self.port = int(found[1])
-                return self
-        raise RuntimeError(f"the server did not start:\n{self.read_log()}")
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(START_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        self._folder.cleanup()
+    @property
+    def port(self) -> int:
+        """The port that the server listens on."""
+        return int(self.url.rpartition(":")[2])
 
     @property
     def is_alive(self) -> bool:
@@ -109,10 +82,6 @@ class Server:
 
         parent = psutil.Process(self.process.pid)
         return sum(one.memory_info().rss for one in (parent, *parent.children(recursive=True)))
-
-    def read_log(self) -> str:
-        """Return what the server has written to stderr."""
-        return self._log_path.read_text(encoding="utf-8", errors="replace")
 
     def translate(self, text: str) -> str:
         """Return the translation of one text."""

@@ -27,7 +27,7 @@ from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.message import message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 HEADERS = ("clients", "requests/s", "sentences/s", "p50 ms", "p95 ms", "p99 ms", "errors", "resets")
 DEFAULT_LOADS = ("1", "16x64", "64", "200", "512")
@@ -136,10 +136,13 @@ class ServerProcess:
     Args:
         model: the model folder.
         options: of `attendo serve`.
+        environment: more variables of its environment.
 
     """
 
-    def __init__(self, model: Path, *options: str) -> None:
+    def __init__(
+        self, model: Path, *options: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="attendo-bench-")
         self._log_path = Path(self._folder.name) / "log"
         words = [sys.executable, "-m", "attendo", "serve", str(model), "--port", "0", *options]
@@ -150,7 +153,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
             )
         self.url = ""
 

@@ -9,9 +9,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from support.recorded_graph import Recording
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from attendo import Transformer
 from attendo.core.errors import AttendoError
@@ -29,13 +28,6 @@ KINDS: list[dict[str, Any]] = [
     {"norm": "pre", "attention_width": 3},
     {"positions": "learned", "d_k": 8, "d_v": 4, "bias": False},
 ]
-ATEN = torch.ops.aten
-WAITS_FOR_DEVICE = {
-    ATEN._local_scalar_dense.default,
-    ATEN.nonzero.default,
-    ATEN.masked_select.default,
-    ATEN.lift_fresh.default,
-}
 
 
 def make_model(seed: int, *, num_words: int = 8, end: float = 0.0, **options: Any) -> Transformer:
@@ -262,31 +254,6 @@ def test_what_does_not_fit_is_rejected(ids, options):
     assert not loop.fits(ids, chosen)
     with pytest.raises(ValueError, match="fit"):
         loop.add("one", ids, chosen)
-
-
-class Recording(TorchDispatchMode):
-    """Stands for a CUDA graph: it replays the operations of a step on the same addresses."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.operations: list = []
-        self.is_new = True
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        assert func not in WAITS_FOR_DEVICE, f"{func} in a graph"
-        result = func(*args, **(kwargs or {}))
-        self.operations.append((func, args, kwargs or {}, result))
-        return result
-
-    def replay(self) -> None:
-        if self.is_new:  # unlike CUDA's, it has done its work while it was recorded
-            self.is_new = False
-            return
-        for func, args, kwargs, result in self.operations:
-            again = func(*args, **kwargs)
-            for old, new in zip(tree_leaves(result), tree_leaves(again), strict=True):
-                if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
-                    old.copy_(new)
 
 
 @pytest.mark.parametrize("width", [1, 3])

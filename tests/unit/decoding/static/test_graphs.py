@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from support.recorded_graph import Recording
 
 from attendo import Transformer
 from attendo.decoding.beam import beam
@@ -22,39 +21,6 @@ from attendo.decoding.static.pool import BufferPool, round_to_bucket
 from attendo.decoding.static.search import search_static
 
 SYMBOLS = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
-ATEN = torch.ops.aten
-FORBIDDEN = {
-    ATEN._local_scalar_dense.default,  # .item()
-    ATEN.nonzero.default,
-    ATEN.masked_select.default,
-    ATEN.equal.default,
-    ATEN.lift_fresh.default,  # torch.tensor(...)
-}
-
-
-class Recording(TorchDispatchMode):
-    """Notes every operation, and plays them back."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.operations: list = []
-        self.is_new = True
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        assert func not in FORBIDDEN, f"{func} in a graph"
-        result = func(*args, **(kwargs or {}))
-        self.operations.append((func, args, kwargs or {}, result))
-        return result
-
-    def replay(self) -> None:
-        if self.is_new:  # unlike CUDA's, it has done its work while it was recorded
-            self.is_new = False
-            return
-        for func, args, kwargs, result in self.operations:
-            again = func(*args, **kwargs)
-            for old, new in zip(tree_leaves(result), tree_leaves(again), strict=True):
-                if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
-                    old.copy_(new)  # neither a view nor written in place
 
 
 @pytest.fixture
