@@ -392,20 +392,15 @@ class Trainer:
         reader.num_micro_batches = max(reader.num_micro_batches, progress["num_pieces"])
 
     def _raise_diverged(self) -> None:
-        self.monitor.write("diverged", self.step)
-        hint = (
-            "start a new run with a lower train.lr_scale or train.peak_lr, a higher "
-            "train.warmup_steps, train.clip_norm=1 or model.norm=pre"
-        )
         steps = self.store.steps()
-        last = (
-            message("the last good checkpoint is step_{step}", step=steps[-1])
-            if steps
-            else message("there is no checkpoint")
-        )
+        last = message("there is no checkpoint")
+        if steps:
+            last = message("the last good checkpoint is {name}", name=f"step_{steps[-1]}")
+        self.monitor.write("diverged", self.step)
         raise AttendoError(
             message(
                 "the loss became NaN or infinite at step {step}; {last}", step=self.step, last=last
             ),
-            hint=hint,
+            hint="start a new run with a lower train.lr_scale or train.peak_lr, a higher "
+            "train.warmup_steps, train.clip_norm=1 or model.norm=pre",
         )
