@@ -15,7 +15,7 @@ import torch
 
 from attendo.bundle import Bundle, set_weights
 from attendo.core.errors import InputError
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.interop.fairseq.settings import FairseqSettings
 from attendo.interop.marian.vocabulary import read_bytes, read_json
 from attendo.interop.safe_pickle import load_weights_only
@@ -143,21 +143,31 @@ def _find_files(
     texts = list(dictionaries) or [one for one in named if one.is_file()]
     texts = texts or sorted(folder.glob("dict.*.txt"))
     if not texts:
-        reasons.append("no dictionary (dict.*.txt): give it with --dictionary")
+        reasons.append(message("no dictionary (dict.*.txt): give it with --dictionary"))
     elif len(texts) > 2 or (len(texts) == 2 and not dictionaries and texts != named):
         names = ", ".join(one.name for one in texts)
-        reasons.append(f"which of {names} is the source's? Give --dictionary, source first")
+        reasons.append(
+            message(
+                "which of {names} is the source's? Give --dictionary, source first", names=names
+            )
+        )
     sentencepiece_models = list(models) or sorted([*folder.glob("*.model"), *folder.glob("*.spm")])
     if not sentencepiece_models:
         reasons.append(
-            "no SentencePiece model (*.model, *.spm): give it with --sentencepiece. Models whose "
-            "texts were tokenized by subword-nmt (bpecodes) cannot be imported"
+            message(
+                "no SentencePiece model (*.model, *.spm): give it with --sentencepiece. Models "
+                "whose texts were tokenized by subword-nmt (bpecodes) cannot be imported"
+            )
         )
     elif len(sentencepiece_models) > 2 or (len(sentencepiece_models) == 2 and not models):
         names = ", ".join(one.name for one in sentencepiece_models)
-        reasons.append(f"which of {names} is the source's? Give --sentencepiece, source first")
+        reasons.append(
+            message(
+                "which of {names} is the source's? Give --sentencepiece, source first", names=names
+            )
+        )
     if reasons:
-        listing = "".join(f"\n  - {reason}" for reason in reasons)
+        listing = join_messages("\n  - ", ["", *reasons])
         raise InputError(
             message(
                 "{path}: the files of the tokenizer are missing or ambiguous{listing}",

@@ -8,6 +8,7 @@ from pydantic import ConfigDict
 
 from attendo.core.config import Config, Count, Rate
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,13 +64,20 @@ class FairseqSettings(Config):
     def read(cls, given: Mapping[str, Any]) -> Self:
         """Read the settings of a checkpoint; collect everything that is not supported."""
         reasons = [
-            f"{key} = {given[key]!r}: only {value!r} can be imported"
+            message(
+                "{key} = {given!r}: only {value!r} can be imported",
+                key=key,
+                given=given[key],
+                value=value,
+            )
             for key, value in REQUIRED_VALUES.items()
             if key in given and given[key] not in (value, None, 0)
         ]
         name = given.get("arch") or given.get("_name") or ARCHITECTURE
         if not str(name).startswith(ARCHITECTURE):
-            reasons.append(f"the architecture {name} is not a {ARCHITECTURE}")
+            reasons.append(
+                message("the architecture {name} is not a {known}", name=name, known=ARCHITECTURE)
+            )
         known = {key: value for key, value in given.items() if value is not None}
         try:
             settings = cls(**known)
@@ -86,13 +94,28 @@ class FairseqSettings(Config):
         for name in SHARED_SETTINGS:
             one, other = (getattr(self, f"{side}_{name}") for side in ("encoder", "decoder"))
             if one != other:
-                reasons.append(f"{name} is {one!r} in the encoder, {other!r} in the decoder")
+                reasons.append(
+                    message(
+                        "{name} is {encoder!r} in the encoder, {decoder!r} in the decoder",
+                        name=name,
+                        encoder=one,
+                        decoder=other,
+                    )
+                )
         if self.decoder_output_dim not in (None, self.decoder_embed_dim):
-            reasons.append(f"decoder_output_dim = {self.decoder_output_dim}: must equal the width")
+            reasons.append(
+                message(
+                    "decoder_output_dim = {size}: must equal the width",
+                    size=self.decoder_output_dim,
+                )
+            )
         if self.encoder_learned_pos and self.max_source_positions != self.max_target_positions:
             reasons.append(
-                f"learned positions for {self.max_source_positions} source and "
-                f"{self.max_target_positions} target tokens: must be equal"
+                message(
+                    "learned positions for {src} source and {tgt} target tokens: must be equal",
+                    src=self.max_source_positions,
+                    tgt=self.max_target_positions,
+                )
             )
         return reasons
 

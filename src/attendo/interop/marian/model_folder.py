@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 
 from attendo.bundle import FORMAT_VERSION, Bundle, set_weights
 from attendo.core.errors import InputError
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.interop.marian.reference import MarianReference
 from attendo.interop.marian.settings import MarianSettings, unsupported_options
 from attendo.interop.marian.tensors import (
@@ -60,10 +60,17 @@ class MarianFolder(NamedTuple):
 def unsupported_reasons(bundle: Bundle) -> list[str]:
     """Return every reason why a model cannot be exported to a Marian folder."""
     if not isinstance(bundle.model, Transformer):
-        return [f"Marian is a Transformer, but this model is of kind '{bundle.model.kind}'"]
+        return [
+            message(
+                "Marian is a Transformer, but this model is of kind '{kind}'",
+                kind=bundle.model.kind,
+            )
+        ]
     reasons = unsupported_options(bundle.model.config)
     if VocabularyIds.from_tokenizer(bundle.tokenizer).has_split_start_symbol:
-        reasons.append("its decoder has a separate start symbol, which was the end symbol before")
+        reasons.append(
+            message("its decoder has a separate start symbol, which was the end symbol before")
+        )
     return reasons
 
 
@@ -71,10 +78,15 @@ def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> N
     """Write everything that `MarianMTModel` and `MarianTokenizer` read."""
     reasons = unsupported_reasons(bundle)
     if quantization is not None:
-        reasons.append(f"quantization '{quantization}': a Marian folder stores float32")
+        reasons.append(
+            message(
+                "quantization '{quantization}': a Marian folder stores float32",
+                quantization=quantization,
+            )
+        )
     model, tokenizer, about = bundle
     if reasons or not isinstance(model, Transformer):
-        listing = "".join(f"\n  - {reason}" for reason in reasons)
+        listing = join_messages("\n  - ", ["", *reasons])
         raise InputError(
             message("the model cannot be exported to a Marian folder{listing}", listing=listing)
         )
@@ -216,12 +228,17 @@ def _check_unchanged(
 ) -> None:
     expected = MarianSettings.from_config(config, **vocabulary_ids.settings)
     differing = [
-        f"{name} is {getattr(settings, name)!r}, Attendo wrote {value!r}"
+        message(
+            "{name} is {actual!r}, Attendo wrote {value!r}",
+            name=name,
+            actual=getattr(settings, name),
+            value=value,
+        )
         for name, value in expected
         if getattr(settings, name) != value
     ]
     if differing:
-        listing = "".join(f"\n  - {line}" for line in differing)
+        listing = join_messages("\n  - ", ["", *differing])
         hint = message(
             "export the model again, or remove '{key}' from {config} to import it as it is",
             key=ATTENDO_KEY,

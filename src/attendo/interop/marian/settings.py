@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from attendo.core.config import Config, Count, Rate
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from attendo.model.config import TransformerConfig
@@ -125,16 +126,33 @@ class MarianSettings(Config):
 def unsupported_options(config: TransformerConfig) -> list[str]:
     """Return everything in our config that a Marian folder cannot express."""
     reasons = [
-        f"{name} = {getattr(config, name)!r}: {reason} ({name} = {required!r})"
+        message(
+            "{name} = {value!r}: {detail} ({name} = {required!r})",
+            name=name,
+            value=getattr(config, name),
+            detail=reason,
+            required=required,
+        )
         for name, (required, reason) in REQUIRED_OPTIONS.items()
         if getattr(config, name) != required
     ]
     layout = config.position_layout
     if config.positions == "sinusoidal" and layout in ("fairseq", "tensor2tensor"):
-        reasons.append(f"position_layout = {layout!r}: Marian's sinusoids have other frequencies")
+        reasons.append(
+            message(
+                "position_layout = {layout!r}: Marian's sinusoids have other frequencies",
+                layout=layout,
+            )
+        )
     heads = {config.num_heads, config.num_decoder_heads or config.num_heads}
     for name in ("d_k", "d_v"):
         size = getattr(config, name)
         if size is not None and any(size * count != config.d_model for count in heads):
-            reasons.append(f"{name} = {size}: the size of Marian's heads is d_model / num_heads")
+            reasons.append(
+                message(
+                    "{name} = {size}: the size of Marian's heads is d_model / num_heads",
+                    name=name,
+                    size=size,
+                )
+            )
     return reasons

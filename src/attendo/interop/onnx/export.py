@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 from attendo.core.version import __version__
 from attendo.decoding.options import DecodingOptions
 from attendo.interop.onnx.reference import OnnxReference
@@ -87,14 +88,22 @@ SUPPORTED_VALUES = {
 def unsupported_reasons(bundle: Bundle) -> list[str]:
     """Return every reason why a model cannot be exported to ONNX."""
     if not isinstance(bundle.model, Transformer):
-        kind = bundle.model.kind
-        return [f"models of kind '{kind}' cannot be exported to ONNX: only the Transformer can"]
+        return [
+            message(
+                "models of kind '{kind}' cannot be exported to ONNX: only the Transformer can",
+                kind=bundle.model.kind,
+            )
+        ]
     config, reasons = bundle.model.config, []
     for name, field in type(config).model_fields.items():
         value = getattr(config, name)
         allowed = SUPPORTED_VALUES.get(name, (field.default,))
         if name not in SUPPORTED_OPTIONS and value not in allowed:
-            reasons.append(f"{name} = {value!r} is not supported by the ONNX graphs")
+            reasons.append(
+                message(
+                    "{name} = {value!r} is not supported by the ONNX graphs", name=name, value=value
+                )
+            )
     return reasons
 
 
@@ -113,7 +122,12 @@ def write(
     """
     reasons = unsupported_reasons(bundle)
     if quantization is not None:
-        reasons.append(f"quantization '{quantization}': ONNX export supports only float32")
+        reasons.append(
+            message(
+                "quantization '{quantization}': ONNX export supports only float32",
+                quantization=quantization,
+            )
+        )
     if reasons:
         raise ConfigError.from_reasons("ONNX", reasons)
     import_optional("onnx")

@@ -18,6 +18,7 @@ import torch
 from onnx import TensorProto, helper
 
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 from attendo.decoding.options import SpecialIds
 from attendo.interop.onnx.export import unsupported_reasons as unsupported_graph_reasons
 from attendo.interop.onnx.graph import Graph, value_info
@@ -56,15 +57,17 @@ def unsupported_reasons(bundle: Bundle) -> list[str]:
         return reasons
     config, tokenizer = cast("Transformer", bundle.model).config, bundle.tokenizer
     if isinstance(tokenizer, ForeignTokenizer):
-        return ["an imported vocabulary: export it with --to hf-marian"]
+        return [message("an imported vocabulary: export it with --to hf-marian")]
     if not tokenizer.is_shared:
-        reasons.append("transformers.js has one vocabulary for both sides, this model has two")
+        reasons.append(
+            message("transformers.js has one vocabulary for both sides, this model has two")
+        )
     elif bundle.tokenizer.kind not in ("bpe", "unigram"):
-        reasons.append("the tokenizer is neither BPE nor unigram")
+        reasons.append(message("the tokenizer is neither BPE nor unigram"))
     elif bundle.tokenizer.kind == "unigram" and _has_bytes(_load_processor(bundle)):
-        reasons.append("transformers.js has no byte fallback for unigram pieces")
+        reasons.append(message("transformers.js has no byte fallback for unigram pieces"))
     if config.d_k is not None or config.d_v is not None:
-        reasons.append("d_k and d_v must be d_model / num_heads")
+        reasons.append(message("d_k and d_v must be d_model / num_heads"))
     return reasons
 
 
@@ -72,7 +75,12 @@ def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> N
     """Write config, tokenizer and graphs into a new and empty folder."""
     reasons = unsupported_reasons(bundle)
     if quantization is not None:
-        reasons.append(f"quantization '{quantization}': float32 and int8 are both written")
+        reasons.append(
+            message(
+                "quantization '{quantization}': float32 and int8 are both written",
+                quantization=quantization,
+            )
+        )
     if reasons:
         raise ConfigError.from_reasons("transformers.js", reasons)
     import onnx

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attendo.bundle import load_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError, suggest
 from attendo.core.files import new_directory
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.core.version import __version__
 from attendo.inspection.model_info import read_model_info
 from attendo.interop.onnx.export import unsupported_reasons
@@ -138,11 +138,11 @@ def _hash_files(folder: Path) -> str:
 def _check_supported(model: str | Path, bundle: Bundle) -> None:
     reasons = list(unsupported_reasons(bundle))
     if isinstance(bundle.tokenizer, ForeignTokenizer):
-        reasons.append("an imported vocabulary is not supported in the browser")
+        reasons.append(message("an imported vocabulary is not supported in the browser"))
     if bundle.tokenizer.tgt_kind == "label":
-        reasons.append("the browser shows translations: a classifier is not supported")
+        reasons.append(message("the browser shows translations: a classifier is not supported"))
     if reasons:
-        listing = "".join(f"\n  - {reason}" for reason in reasons)
+        listing = join_messages("\n  - ", ["", *reasons])
         raise ConfigError(
             message("{path} cannot be exported to a web page{listing}", path=model, listing=listing)
         )
