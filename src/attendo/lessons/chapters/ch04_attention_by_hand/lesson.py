@@ -17,6 +17,7 @@ from attendo.lessons.blocks import (
     ModelPlot,
     Note,
     Paragraph,
+    Product,
     Steps,
     Table,
 )
@@ -68,7 +69,7 @@ def build_blocks(x: Rows, w_q: Rows, w_k: Rows, w_v: Rows, word: str, scale: boo
         *_inputs_section(x, matrices),
         Paragraph(prose("one-word", word=word)),
         one_word_steps(vectors, index, scale=scale),
-        *_matrix_section(vectors, scale=scale),
+        *_matrix_section(x, matrices, vectors, scale=scale),
         *_comparison_section(x, vectors),
     ]
 
@@ -98,7 +99,9 @@ def _inputs_section(x: Rows, matrices: dict[str, Rows]) -> list[Block]:
     ]
 
 
-def _matrix_section(vectors: Projections, *, scale: bool) -> list[Block]:
+def _matrix_section(
+    x: Rows, matrices: dict[str, Rows], vectors: Projections, *, scale: bool
+) -> list[Block]:
     query, key, value = vectors
     raw = attention_scores(query, key, scale=1.0)
     factor = None if scale else 1.0
@@ -115,11 +118,19 @@ def _matrix_section(vectors: Projections, *, scale: bool) -> list[Block]:
     return [
         Paragraph(prose("all-words")),
         Formula("Q = X · W_Q     K = X · W_K     V = X · W_V"),
-        Matrix("Q", query.tolist(), rows=WORDS),
-        Matrix("K", key.tolist(), rows=WORDS),
-        Matrix("V", value.tolist(), rows=WORDS),
+        *(
+            Matrix(name, vector.tolist(), rows=WORDS, product=Product(x, matrix))
+            for name, vector, matrix in zip("QKV", vectors, matrices.values(), strict=True)
+        ),
         Paragraph(prose("scores")),
-        Matrix("Q · Kᵀ", raw.tolist(), rows=WORDS, columns=WORDS, shade=True),
+        Matrix(
+            "Q · Kᵀ",
+            raw.tolist(),
+            rows=WORDS,
+            columns=WORDS,
+            shade=True,
+            product=Product(query.tolist(), key.T.tolist()),
+        ),
         *(scaled if scale else []),
         Paragraph(prose("softmax-scaled") if scale else prose("softmax-unscaled")),
         Formula("A = softmax(Q · Kᵀ / √d_k)" if scale else "A = softmax(Q · Kᵀ)"),
@@ -128,7 +139,13 @@ def _matrix_section(vectors: Projections, *, scale: bool) -> list[Block]:
         Formula(
             "Attention(Q, K, V) = softmax(Q · Kᵀ / √d_k) · V" if scale else "softmax(Q · Kᵀ) · V"
         ),
-        Matrix(prose("output"), output.tolist(), rows=WORDS, digits=4),
+        Matrix(
+            prose("output"),
+            output.tolist(),
+            rows=WORDS,
+            digits=4,
+            product=Product(weights.tolist(), value.tolist()),
+        ),
         Note(prose("parallel")),
     ]
 
