@@ -263,7 +263,7 @@ describe("the server's lessons", () => {
 });
 
 describe("the stack", () => {
-  const boxes = (...names: [string, string, boolean][]) => names.map(([name, shape, repeated]) => ({ name, shape, repeated }));
+  const boxes = (...names: [string, string, boolean][]) => names.map(([name, shape, repeated]) => ({ name, shape, repeated, skipped: Number(name === "norm") }));
   const encoder = { boxes: boxes(["ids", "(5,)", false], ["embedding", "(5, 8)", false], ["self", "(2, 5, 5)", true], ["norm", "(5, 8)", true], ["ff", "(5, 16)", true]), num_layers: 2, text: "a" };
   const decoder = { boxes: boxes(["ids", "(4,)", false], ["embedding", "(4, 8)", false], ["masked", "(2, 4, 4)", true], ["cross", "(2, 4, 5)", true], ["linear", "(4, 99)", false]), num_layers: 3, text: "b" };
   it("knows what each stage is", () => {
@@ -281,6 +281,16 @@ describe("the stack", () => {
     }
     expect(frames.map(({ count }) => count)).toEqual([2, 3]);
     expect(frames[0].y).toBeLessThan(boxes[4].y);
+  });
+  it("has a residual connection around the stage before each sum", () => {
+    const { boxes, residuals, frames } = layoutStack({ encoder, decoder, cross: "cross", memory: "m" });
+    expect(residuals).toHaveLength(1);
+    const [from, side, to] = [/^M\S+ ([\d.]+)H/, /H(\d+)V/, /V([\d.]+)H/].map((pattern) => Number(pattern.exec(residuals[0])?.[1]));
+    const [around, sum] = [boxes[2], boxes[3]];
+    expect(from).toBeGreaterThan(around.y + around.height);
+    expect(to).toBe(sum.y + sum.height / 2);
+    expect(side).toBeGreaterThan(around.x + around.width);
+    expect(side).toBeLessThan(frames[0].x + frames[0].width);
   });
   it("puts the decoder above the encoder where there is no space next to it", () => {
     const { boxes, width: whole } = layoutStack({ encoder, decoder, cross: "cross", memory: "m" }, true);

@@ -104,7 +104,7 @@ const recordView = object({
 });
 export type RecordView = Infer<typeof recordView>;
 
-const column = object({ boxes: array(object({ name: string, shape: string, repeated: boolean })), num_layers: count, text: string });
+const column = object({ boxes: array(object({ name: string, shape: string, repeated: boolean, skipped: withDefault(count, 0) })), num_layers: count, text: string });
 const stack = object({ encoder: column, decoder: column, cross: string, memory: string });
 export type StackPanel = Infer<typeof stack>;
 

@@ -279,7 +279,8 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
     record = capture(translator, text, beam_size=1, positions=False, neighbors=False)
     weights = record.attention("encoder_self")  # (layers, heads, S, S)
     num_self = int((weights.argmax(-1) == np.arange(weights.shape[-1])).sum())
-    cafe, focus = _find_cafe(record)
+    focus = find_cafe_head(record)
+    cafe = [Paragraph(prose("own-cafe", **_describe_cafe(record, focus)))] if focus else []
     return [
         Paragraph(prose("own-itself", text=text, num_self=num_self, total=weights[..., 0].size)),
         *cafe,
@@ -290,16 +291,24 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
     ]
 
 
-def _find_cafe(record: Record) -> tuple[list[Block], dict[str, Any]]:
-    """Return where the café of the example looks, and that head, if that is the sentence."""
+def find_cafe_head(record: Record) -> dict[str, Any]:
+    """Return the head in which the café of the example looks most at "there".
+
+    It is empty for other sentences.
+    """
     pieces = [token["piece"] for token in record.src["tokens"]]
     if not {CAFE, THERE} <= set(pieces):
-        return [], {}
+        return {}
     weights = record.attention("encoder_self")[..., pieces.index(CAFE), pieces.index(THERE)]
     layer, head = divmod(int(weights.argmax()), weights.shape[1])
-    paragraph = prose("own-cafe", weight=float(weights.max()), layer=layer + 1, head=head + 1)
-    focus = {"kind": "encoder_self", "layer": layer, "head": head, "row": pieces.index(CAFE)}
-    return [Paragraph(paragraph)], focus
+    return {"kind": "encoder_self", "layer": layer, "head": head, "row": pieces.index(CAFE)}
+
+
+def _describe_cafe(record: Record, focus: dict[str, Any]) -> dict[str, float]:
+    pieces = [token["piece"] for token in record.src["tokens"]]
+    layer, head = focus["layer"], focus["head"]
+    row = record.attention("encoder_self")[layer, head, focus["row"]]
+    return {"weight": float(row[pieces.index(THERE)]), "layer": layer + 1, "head": head + 1}
 
 
 LESSON = Lesson(
