@@ -206,8 +206,8 @@ def test_a_matrix_is_the_product_that_the_page_explains(number, titles, view_of)
         )
         product = left @ right + torch.tensor(one.product.plus or [0.0]).double()
         torch.testing.assert_close(product, torch.tensor(one.values).double(), rtol=0, atol=1e-5)
-        told = one.to_dict("en")["product"]
-        assert told == {name: getattr(one.product, name) for name in ("left", "right", "plus")}
+        parts = one.to_dict("en")["product"]
+        assert parts == {name: getattr(one.product, name) for name in ("left", "right", "plus")}
 
 
 def test_every_input_has_an_effect_and_wrong_values_are_rejected(lesson, view):
