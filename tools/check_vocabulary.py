@@ -42,7 +42,7 @@ of our own making -> synthetic
 (process|file|sentence|ms|one \w+) an? (layer|head|core|batch|epoch|verb|idea|recipe|port|step) -> per
 (un)?(initial|normal|token|optim|recogn|summar|quant|synchron|serial|general|minim|maxim)is(e|es|ed|er|ers|ing|ation|ations) -> -ize (American spelling)
 licences?|(col|behavi|neighb|fav)our\w*|labell(ed|ing)|cent(re|red|res) -> American spelling
-낱말|걸음|이름표|씨앗|(?<!하이퍼)파라미터|에포크|퍼플렉시티|그래디언트 -> 단어, 스텝, 레이블, 시드, 매개변수, 에폭, 퍼플렉서티, 기울기
+낱말|걸음|이름표|씨앗|(?<!하이퍼)파라미터|에포크|퍼플렉시티|그래디언트|워밍업 -> 단어, 스텝, 레이블, 시드, 매개변수, 에폭, 퍼플렉서티, 기울기, 웜업
 표본 추출|(?<!재)표집|십시오 -> 샘플링, 세요
 테스트 세트|시험 집합|개발용 데이터|그리디 -> 평가 집합, 개발 집합, 탐욕 탐색
 """  # noqa: E501 - one rule per line

@@ -47,7 +47,7 @@ function lesson({ lang, inputs: { n = 2, x = [[1, 2], [3, -4]], scale = true, ce
     blocks: [
       { kind: "paragraph", words: `**${words.sum}**: \`${sum}\`` },
       { kind: "formula", text: "y = n · ∑ x     z = y / 4" },
-      { kind: "matrix", title: "M", values: x.map((row) => row.map((one) => one / 3)), rows: null, columns: ["a", "b"], digits: 3, shade: true },
+      { kind: "matrix", title: "M", values: x.map((row) => row.map((one) => one / 3)), rows: null, columns: ["a", "b"], digits: 3, shade: true, product: { left: x, right: x[0].map((_, row) => x[0].map((_, column) => Number(row === column) / 3)), plus: null } },
       { kind: "table", title: "", headers: ["", cell], rows: [["sum", sum], ["none", null]], digits: 3 },
       { kind: "chart", form: "lines", title: "lines", x: [1, 10, 100], series: [{ label: "up", values: [0.001, 0.1, n] }, { label: "down", values: [5, null, 0.01] }], x_label: "d", y_label: "size", log_x: true, log_y: true },
       { kind: "chart", form: "bars", title: "bars", x: ["a", "b"], series: [{ label: "one", values: [0.5, -0.25] }], x_label: "", y_label: "", log_x: false, log_y: false },
@@ -213,6 +213,7 @@ test("cells and charts are read by pointer and by keys", async ({ page, open }) 
   const matrix = page.getByTestId("matrix");
   await matrix.getByRole("gridcell").nth(1).hover();
   await expect(matrix.getByTestId("cell")).toHaveText("row 1, b: 0.66666667");
+  await expect(page.getByTestId("product")).toHaveText("1 · 0 + 2 · 0.333 = 0.667");
   await matrix.getByRole("gridcell").first().focus();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowRight");

@@ -726,6 +726,7 @@ export const app = {
   "lesson.matrix.row": "row {row}",
   "lesson.matrix.column": "column {column}",
   "lesson.matrix.read": "{row}, {column}: {value}",
+  "lesson.matrix.product": "Point at a number, or tap it, to see how it is computed.",
   "lesson.matrix.plain": "Matrix",
   "table.plain": "Table",
   "chart.label": "{title}: read the values with the arrow keys",

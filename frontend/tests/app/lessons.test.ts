@@ -6,6 +6,7 @@ import { LessonsClient } from "../../src/app/features/lessons/client";
 import { layoutStack } from "../../src/app/features/lessons/figure/stack-layout";
 import { fitFactor } from "../../src/app/features/lessons/fit-width";
 import { parseInlineMarkup, stripMarkup } from "../../src/app/features/lessons/inline-markup";
+import { spellProduct } from "../../src/app/features/lessons/matrix-product";
 import { digitsOf, formatBriefly, formatCell, formatLessonNumber, formatPrecisely } from "../../src/app/features/lessons/numbers";
 import { addCorrect, correctOf, parseProgress, statusOf } from "../../src/app/features/lessons/progress";
 import { canCheck, endCheck, failCheck, NEW_QUIZ, setAnswer, startCheck } from "../../src/app/features/lessons/quiz";
@@ -180,6 +181,26 @@ describe("charts", () => {
   it("find the nearest value", () => expect([-5, 14, 16, 99].map((pixel) => nearestIndex([10, 20, 30], pixel))).toEqual([0, 0, 1, 2]));
 });
 
+describe("cells of a product", () => {
+  it("are spelled out term by term", () => {
+    const product = { left: [[1, -1]], right: [[2, 0.5], [3, -0.25]], plus: [4, -1] };
+    expect(spellProduct(product, 0, 0, 3)).toBe("1 · 2 + (-1) · 3 + 4 = 3");
+    expect(spellProduct({ ...product, plus: null }, 0, 1, 3)).toBe("1 · 0.500 + (-1) · (-0.250) = 0.750");
+  });
+
+  it("of many terms show the largest", () => {
+    const oneHot = { left: [Array.from({ length: 20 }, (_, index) => Number(index === 7))], right: Array.from({ length: 20 }, (_, index) => [index]), plus: null };
+    expect(spellProduct(oneHot, 0, 0, 3)).toBe("1 · 7 = 7");
+    const long = { left: [Array.from({ length: 20 }, (_, index) => index)], right: Array.from({ length: 20 }, () => [1]), plus: null };
+    const spelled = spellProduct(long, 0, 0, 3);
+    expect(spelled).toMatch(/^12 · 1 \+ .* \+ 19 · 1 \+ … = 190$/);
+    expect(spelled.split(" + ")).toHaveLength(9);
+    const equal = spellProduct({ ...long, left: [Array(20).fill(2) as number[]] }, 0, 0, 3);
+    expect(equal.split(" + ")).toHaveLength(9);
+    expect(equal).toMatch(/ = 40$/);
+  });
+});
+
 describe("the server's lessons", () => {
   const lesson = {
     number: 4,
@@ -188,7 +209,7 @@ describe("the server's lessons", () => {
     paper: "3.2.1",
     code: [{ file: "src/a.py", line: 3 }],
     inputs: [{ kind: "number", name: "n", label: "N", default: 2, low: 0, high: 9, step: 1 }],
-    blocks: [{ kind: "steps", title: "f", frames: [{ title: "1", blocks: [{ kind: "matrix", title: "m", values: [[1, 2]], rows: null, columns: ["a", "b"], digits: 3, shade: true }] }] }],
+    blocks: [{ kind: "steps", title: "f", frames: [{ title: "1", blocks: [{ kind: "matrix", title: "m", values: [[1, 2]], rows: null, columns: ["a", "b"], digits: 3, shade: true, product: { left: [[1]], right: [[1, 2]], plus: null } }] }] }],
     questions: [{ prompt: "?", choices: [["a", "A"]] }],
   };
 
@@ -217,6 +238,7 @@ describe("the server's lessons", () => {
   it.each([
     ["a kind that nobody knows", { blocks: [{ kind: "html", words: "<b>" }] }, "blocks[0].kind"],
     ["labels that do not fit, deep inside", { blocks: [{ ...lesson.blocks[0], frames: [{ title: "1", blocks: [{ ...lesson.blocks[0].frames[0].blocks[0], columns: ["a"] }] }] }] }, "blocks[0].frames[0].blocks[0].columns"],
+    ["a product that does not fit", { blocks: [{ ...lesson.blocks[0].frames[0].blocks[0], product: { left: [[1, 2]], right: [[1, 2]], plus: null } }] }, "blocks[0].product"],
     ["an input without bounds", { inputs: [{ kind: "number", name: "n", label: "N", default: 2 }] }, "inputs[0].low"],
   ])("with %s are refused, and the part is named", async (_, change, part) => {
     const error: unknown = await server({ ...lesson, ...change }).client.lesson(4, request, signal).catch((one: unknown) => one);
@@ -241,7 +263,7 @@ describe("the server's lessons", () => {
 });
 
 describe("the stack", () => {
-  const boxes = (...names: [string, string, boolean][]) => names.map(([name, shape, repeated]) => ({ name, shape, repeated }));
+  const boxes = (...names: [string, string, boolean][]) => names.map(([name, shape, repeated]) => ({ name, shape, repeated, skipped: Number(name === "norm") }));
   const encoder = { boxes: boxes(["ids", "(5,)", false], ["embedding", "(5, 8)", false], ["self", "(2, 5, 5)", true], ["norm", "(5, 8)", true], ["ff", "(5, 16)", true]), num_layers: 2, text: "a" };
   const decoder = { boxes: boxes(["ids", "(4,)", false], ["embedding", "(4, 8)", false], ["masked", "(2, 4, 4)", true], ["cross", "(2, 4, 5)", true], ["linear", "(4, 99)", false]), num_layers: 3, text: "b" };
   it("knows what each stage is", () => {
@@ -259,6 +281,16 @@ describe("the stack", () => {
     }
     expect(frames.map(({ count }) => count)).toEqual([2, 3]);
     expect(frames[0].y).toBeLessThan(boxes[4].y);
+  });
+  it("has a residual connection around the stage before each sum", () => {
+    const { boxes, residuals, frames } = layoutStack({ encoder, decoder, cross: "cross", memory: "m" });
+    expect(residuals).toHaveLength(1);
+    const [from, side, to] = [/^M\S+ ([\d.]+)H/, /H(\d+)V/, /V([\d.]+)H/].map((pattern) => Number(pattern.exec(residuals[0])?.[1]));
+    const [around, sum] = [boxes[2], boxes[3]];
+    expect(from).toBeGreaterThan(around.y + around.height);
+    expect(to).toBe(sum.y + sum.height / 2);
+    expect(side).toBeGreaterThan(around.x + around.width);
+    expect(side).toBeLessThan(frames[0].x + frames[0].width);
   });
   it("puts the decoder above the encoder where there is no space next to it", () => {
     const { boxes, width: whole } = layoutStack({ encoder, decoder, cross: "cross", memory: "m" }, true);

@@ -6,13 +6,27 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
+from attendo.lessons.number_words import NUMBERS, ORDINALS, replace_words
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LETTERS = "abcdefghij"
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?%?")
 POWER_OF_TEN = re.compile(r"\s*[x*·]\s*10\s*\^?\s*(-?\d+)")
-DIMENSIONS = re.compile(r"(?<=\d)\s*(?:x|\*|by|곱하기|행)\s*(?=\d)")
+DIMENSIONS = re.compile(r"(?<=\d)\s*(?:x|\*|by|rows?(?:,| and)?|곱하기|행)\s*(?=\d)")
+GROUPS = re.compile(
+    r"(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d.,])|(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.,])"
+)
+"""Thousands separated by spaces, or by more than one point."""
+MYRIADS = re.compile(r"(\d+)만\s*(\d[\d,]*)?")
+UNCHANGED = re.compile(
+    r"\b(?:(?:do|does|did|will|would) not|(?:does|do|did|would|wo)nt) change\b"
+    r"|\bunchanged\b|\bno change\b|\bnothing(?: (?:changes|happens))?\b"
+)
+UNCHANGED_KOREAN = re.compile(
+    r"(?:안\s+(?:변|바뀌|달라)|(?:변하|바뀌|달라지)지\s*않|변화\s*(?:가\s*)?없)\w*"
+)
 LABEL_OF_CHOICE = re.compile(r"\(?([a-j]|\d)(?:[).:]|번)?")
 FILLERS = frozenset(
     re.findall(
@@ -21,7 +35,7 @@ FILLERS = frozenset(
         "with 답 답은 것 보기 정답은 생각에는",
     )
 )
-NEGATIONS = re.compile(r"\b(?:no|not|never|neither|isn't|doesn't)\b|아니|않|못")
+NEGATIONS = re.compile(r"\b(?:no|not|never|neither|cannot|(?:is|does|do|did|wo)nt)\b|아니|않|못")
 ENDINGS = re.compile(
     r"(?:입니다|됩니다|합니다|니다|이에요|예요|어요|아요|이다|이고|다|요|에서|으로|은|는|이|가|을|를|에|의|도|와|과|열)$"
 )
@@ -38,14 +52,24 @@ def parse_number(text: str) -> float | None:
     (1051648.0, 0.25, 16.0)
     >>> parse_number("1.25 × 10⁻⁷"), parse_number("50%"), parse_number("5 or 6")
     (1.25e-07, 0.5, None)
+    >>> parse_number("1 051 648"), parse_number("105만 1,648"), parse_number("four")
+    (1051648.0, 1051648.0, 4.0)
     """
     cleaned = POWER_OF_TEN.sub(r"e\1", normalize(text))
+    cleaned = GROUPS.sub(lambda found: re.sub(r"[ .]", "", found[0]), cleaned)
+    cleaned = MYRIADS.sub(_add_myriads, cleaned)
+    if not re.search(r"\d", cleaned):
+        cleaned = replace_words(cleaned, NUMBERS)
     numerator, slash, denominator = cleaned.partition("/")
     if slash:
         above, below = parse_number(numerator), parse_number(denominator)
         return None if above is None or not below else above / below
     found = NUMBER.findall(cleaned)
     return _to_float(found[0]) if len(found) == 1 else None
+
+
+def _add_myriads(found: re.Match[str]) -> str:
+    return str(int(found[1]) * 10_000 + int((found[2] or "0").replace(",", "")))
 
 
 def _to_float(number: str) -> float:
@@ -71,10 +95,12 @@ def match_choice(response: str, choices: Sequence[Choice]) -> str | None:
     >>> choices = [Choice("up", ("it rises", "커진다")), Choice("same", ("it stays the same",))]
     >>> [match_choice(text, choices) for text in ("b", "1", "I think it stays", "커집니다")]
     ['same', 'up', 'same', 'up']
+    >>> match_choice("it does not change", choices)
+    'same'
     >>> match_choice("it rises, or it stays the same", choices), match_choice("not b", choices)
     (None, None)
     """
-    given = normalize(response)
+    given = UNCHANGED_KOREAN.sub("그대로다", UNCHANGED.sub("stays the same", normalize(response)))
     names = {one.key: [normalize(name) for name in (one.key, *one.names)] for one in choices}
     for key, own in names.items():
         if given.rstrip(".!") in own:
@@ -84,7 +110,8 @@ def match_choice(response: str, choices: Sequence[Choice]) -> str | None:
         index = _choice_index(label[1], names)
         if index is not None:
             return choices[index].key if index < len(choices) else None
-    return _match_words(given, {one.key: names[one.key][1:] for one in choices})
+    labels = {one.key: names[one.key][1:] for one in choices}
+    return _match_words(given, labels) or _match_ordinal(given, labels)
 
 
 def normalize(text: str) -> str:
@@ -94,7 +121,7 @@ def normalize(text: str) -> str:
     ('x2', '5x7', '5x7', 'not so')
     """
     plain = unicodedata.normalize("NFKC", text).casefold().replace("×", "x").replace("−", "-")
-    plain = re.sub(r"[“”\"'‘’`]|\*\*", "", plain)
+    plain = re.sub(r"[“”\"'‘’`]|\*\*|(?<=[a-z])_(?=\d)", "", plain)
     for written, digits in KOREAN_NUMERALS.items():
         plain = plain.replace(written, digits)
     return " ".join(DIMENSIONS.sub("x", plain).split())
@@ -135,6 +162,17 @@ def _match_words(given: str, names: Mapping[str, Sequence[str]]) -> str | None:
     if not partial:
         partial = {key for key, label in labels if _contains(label, words)}
     return partial.pop() if len(partial) == 1 else None
+
+
+def _match_ordinal(given: str, names: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the only choice whose number the response names, such as x2 for "the second word"."""
+    number = re.findall(r"\d+", replace_words(given, ORDINALS))
+    if len(number) != 1 or NEGATIONS.search(given):
+        return None
+    keys = [
+        key for key, own in names.items() if any(re.findall(r"\d+", one) == number for one in own)
+    ]
+    return keys[0] if len(keys) == 1 else None
 
 
 def _content_words(text: str) -> list[str]:

@@ -103,8 +103,20 @@ class Note(Block):
 
 
 @dataclass(frozen=True)
+class Product:
+    """Two matrices, and a row added to each row of their product."""
+
+    left: list[list[float]]
+    right: list[list[float]]
+    plus: list[float] | None = None
+
+
+@dataclass(frozen=True)
 class Matrix(Block):
-    """Numbers in rows and columns, shaded by size if `shade` is set."""
+    """Numbers in rows and columns, shaded by size if `shade` is set.
+
+    Pages explain every cell of a matrix that has a `product`.
+    """
 
     kind: ClassVar[str] = "matrix"
     title: Label
@@ -113,6 +125,7 @@ class Matrix(Block):
     columns: Sequence[Label] | None = None
     digits: int = 3
     shade: bool = False
+    product: Product | None = None
 
     def __post_init__(self) -> None:
         widths = {len(row) for row in self.values}
@@ -239,7 +252,7 @@ def _to_json_value(value: Any, lang: Lang) -> Any:
         return value.localize(lang)
     if isinstance(value, Block):
         return value.to_dict(lang)
-    if isinstance(value, Series | Frame):
+    if isinstance(value, Series | Frame | Product):
         return {
             name: _to_json_value(getattr(value, name), lang) for name in value.__dataclass_fields__
         }

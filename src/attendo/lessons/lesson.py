@@ -52,6 +52,8 @@ class Question:
     """Keys and labels of a multiple-choice question."""
     hints: tuple[LocalizedText, ...] = ()
     """Hints to show one after the other, from the vaguest to the clearest."""
+    is_ratio: bool = False
+    """Whether the reciprocal of the answer is right, too: "2 times" and "a half"."""
 
     def check(self, response: str) -> bool:
         """Return whether an answer is right.
@@ -62,7 +64,10 @@ class Question:
         if isinstance(correct, str):
             return self._match_choice(response) == correct
         number = parse_number(response)
-        return number is not None and abs(number - correct) <= self.tolerance
+        if number is None:
+            return False
+        answers = (number, 1 / number) if self.is_ratio and number else (number,)
+        return any(abs(one - correct) <= self.tolerance for one in answers)
 
     def hint(self, response: str) -> Literal["higher", "lower", "notNumber"] | None:
         """Return where the right answer is from a wrong one; None for a choice."""

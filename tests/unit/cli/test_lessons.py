@@ -132,7 +132,7 @@ def test_the_track_is_begun_and_helps(capsys, tmp_path):
     assert (tmp_path / "mine" / "my_transformer.py").exists()
     assert (tmp_path / "mine" / "README.md").exists()
     _, shown, _ = attendo(capsys, "lessons", "build", tmp_path / "mine", "--hint", "--lang", "ko")
-    assert "스텝 1의 힌트" in shown
+    assert "1단계의 힌트" in shown
     _, shown, _ = attendo(capsys, "lessons", "build", tmp_path / "mine", "--solution")
     assert "weights @ value, weights" in shown
 

@@ -13,7 +13,17 @@ import torch
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.decoding.ensemble import Ensemble
 from attendo.inspection.plots.registry import PLOTS, available_plots
-from attendo.lessons.blocks import LANGUAGES, Chart, LocalizedText, Matrix, ModelPlot, Note, Table
+from attendo.lessons.blocks import (
+    LANGUAGES,
+    Chart,
+    LocalizedText,
+    Matrix,
+    ModelPlot,
+    Note,
+    Steps,
+    Table,
+    localize,
+)
 from attendo.lessons.contents import NUMBERS, load_lesson, load_lessons
 from attendo.lessons.inputs import Choice, Grid, Number, Switch, Text
 from attendo.lessons.own_model import build_section
@@ -52,6 +62,14 @@ ANSWERS = {
     17: (("0.001", "0.25"), ("5", "4"), ("held-out", "training")),
 }
 """A right and a wrong answer to each question."""
+PRODUCTS = {
+    1: ["W · s₀", "U · h", "c₁"],
+    2: ["one-hot · E"],
+    4: ["Q", "K", "V", "Q · Kᵀ", "output"],
+    10: ["x · W₁ + b₁", "FFN(x)"],
+    12: ["z"],
+}
+"""The matrices whose cells the page explains, by lesson."""
 KINDS = ("transformer", "rnn-attention", "rnn-seq2seq", "conv-s2s")
 TEXT = "ka to mi re"
 
@@ -166,6 +184,30 @@ def test_json_holds_finite_numbers(lang, lesson):
     data = json.loads(json.dumps(lesson.to_dict(lang), allow_nan=False))
     assert data["number"] == lesson.number
     assert data["blocks"]
+
+
+def matrices_of(blocks):
+    """Yield every matrix, also those inside of frames."""
+    for block in blocks:
+        if isinstance(block, Matrix):
+            yield block
+        elif isinstance(block, Steps):
+            for frame in block.frames:
+                yield from matrices_of(frame.blocks)
+
+
+@pytest.mark.parametrize(("number", "titles"), PRODUCTS.items())
+def test_a_matrix_is_the_product_that_the_page_explains(number, titles, view_of):
+    explained = [one for one in matrices_of(view_of(number).blocks()) if one.product]
+    assert [localize(one.title, "en") for one in explained] == titles
+    for one in explained:
+        left, right = (
+            torch.tensor(part).double() for part in (one.product.left, one.product.right)
+        )
+        product = left @ right + torch.tensor(one.product.plus or [0.0]).double()
+        torch.testing.assert_close(product, torch.tensor(one.values).double(), rtol=0, atol=1e-5)
+        parts = one.to_dict("en")["product"]
+        assert parts == {name: getattr(one.product, name) for name in ("left", "right", "plus")}
 
 
 def test_every_input_has_an_effect_and_wrong_values_are_rejected(lesson, view):

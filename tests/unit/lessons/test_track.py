@@ -288,7 +288,7 @@ def test_the_track_grows_by_what_is_passed_and_changes_nothing(build):
     text = build.file.read_text()
     assert text.startswith(written)
     assert last_step(text) == 2
-    assert "스텝 2/10" in text
+    assert "10단계 가운데 2단계" in text
     assert not build()[0]  # and step 2 is not there twice
     assert build.file.read_text() == text
 

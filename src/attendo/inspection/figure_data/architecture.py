@@ -95,7 +95,10 @@ def describe_beam_tree(context: FigureContext) -> Figure:
 
 def _column(boxes: Sequence[Box], num_layers: int, tokens: list[str]) -> dict[str, Any]:
     return {
-        "boxes": [{"name": b.name, "shape": b.shape, "repeated": b.is_repeated} for b in boxes],
+        "boxes": [
+            {"name": b.name, "shape": b.shape, "repeated": b.is_repeated, "skipped": b.num_skipped}
+            for b in boxes
+        ],
         "num_layers": num_layers,
         "text": join_labels(tokens, max_chars=MAX_TEXT),
     }

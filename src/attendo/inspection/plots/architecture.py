@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT, GAP = 3.8, 0.6, 0.34
 LEFT, RIGHT = 2.3, 8.5
 """Centers of the two stacks."""
+RESIDUAL_MARGIN = 0.22
+"""How far the residual connections are from the stages that they lead around."""
 SCALE = 0.62
 """Inches per unit."""
 
@@ -39,6 +41,8 @@ class Box(NamedTuple):
     shape: str
     color: str
     is_repeated: bool = False
+    num_skipped: int = 0
+    """How many stages the residual connection that ends here leads around; 0 without one."""
 
 
 def plot_gradients(context: PlotContext) -> Figure:
@@ -166,10 +170,14 @@ def _sublayer_boxes(
     after = ["add"] if config.residual else []
     if config.norm == "post":
         after = ["add and norm" if config.residual else "norm"]
+    num_skipped = len(before) + 1 if config.residual else 0
     return [
         *(Box(context.translate(part), vectors, GRAY, is_repeated=True) for part in before),
         Box(context.translate(name), shape, color, is_repeated=True),
-        *(Box(context.translate(part), vectors, GRAY, is_repeated=True) for part in after),
+        *(
+            Box(context.translate(part), vectors, GRAY, is_repeated=True, num_skipped=num_skipped)
+            for part in after
+        ),
     ]
 
 
@@ -185,6 +193,8 @@ def _plot_boxes(axes: Axes, center: float, boxes: list[Box], num_layers: int) ->
             arrow = {"arrowstyle": "-|>", "color": GRAY}
             bottom = row * (HEIGHT + GAP)
             axes.annotate("", (center, bottom), (center, bottom - GAP), arrowprops=arrow)
+        if box.num_skipped:
+            _plot_residual(axes, center, row - box.num_skipped, row)
     repeated = [row for row, box in enumerate(boxes) if box.is_repeated]
     _plot_frame(axes, center, repeated[0], repeated[-1], f"× {num_layers}")
 
@@ -210,15 +220,30 @@ def _plot_box(axes: Axes, center: float, bottom: float, box: Box) -> None:
     )
 
 
+def _plot_residual(axes: Axes, center: float, first: int, last: int) -> None:
+    """Draw the path around the stages from `first` on to the stage where it is added."""
+    start, end = first * (HEIGHT + GAP) - GAP * 0.6, last * (HEIGHT + GAP) + HEIGHT / 2
+    edge = center + WIDTH / 2
+    side = edge + RESIDUAL_MARGIN
+    axes.plot((center, side, side), (start, start, end), color=GRAY, linewidth=1.2)
+    arrow = {"arrowstyle": "-|>", "color": GRAY, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", (edge, end), (side, end), arrowprops=arrow)
+
+
 def _plot_frame(axes: Axes, center: float, first: int, last: int, count: str) -> None:
     """Draw a frame around the repeated stages."""
     from matplotlib.patches import Rectangle
 
-    bottom, top = first * (HEIGHT + GAP) - 0.15, last * (HEIGHT + GAP) + HEIGHT + 0.12
+    bottom, top = first * (HEIGHT + GAP) - 0.24, last * (HEIGHT + GAP) + HEIGHT + 0.12
     left = center - WIDTH / 2 - 0.18
     axes.add_patch(
         Rectangle(
-            (left, bottom), WIDTH + 0.36, top - bottom, fill=False, linestyle=":", edgecolor=GRAY
+            (left, bottom),
+            WIDTH + 0.36 + RESIDUAL_MARGIN,
+            top - bottom,
+            fill=False,
+            linestyle=":",
+            edgecolor=GRAY,
         )
     )
     axes.text(left - 0.08, (bottom + top) / 2, count, ha="right", va="center", fontsize=11)

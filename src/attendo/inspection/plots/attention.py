@@ -182,7 +182,7 @@ def plot_masks(context: PlotContext) -> Figure:
             limit=1.6,
             rows=rows,
             columns=columns,
-            max_label_width=2 + 48 // len(columns),
+            max_label_width=1 + 42 // len(columns),
         )
         _plot_grid(axes, *mask.shape)
         for row, column in np.argwhere(~mask):

@@ -54,7 +54,7 @@ DIAGRAMS: dict[int, Callable[[Values], Block]] = {
 """Each function gets the inputs of its lesson by name."""
 
 
-PARAGRAPHS_BEFORE = {1: 5, 3: 5, 4: 6, 5: 3, 7: 6, 9: 4, 12: 4, 14: 4, 15: 3, 16: 4, 17: 3}
+PARAGRAPHS_BEFORE = {1: 5, 3: 5, 4: 6, 5: 3, 7: 6, 9: 5, 12: 5, 13: 2, 14: 4, 15: 3, 16: 4, 17: 3}
 """How many paragraphs and notes explain what the diagram of a lesson shows; one in the others."""
 
 

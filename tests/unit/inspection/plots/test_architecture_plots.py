@@ -13,6 +13,7 @@ from attendo.core.errors import InputError
 from attendo.decoding.ensemble import Ensemble
 from attendo.i18n.messages import load_catalogue
 from attendo.inspection import capture
+from attendo.inspection.figure_data import describe_figure
 from attendo.inspection.gradient_flow import gradient_norms
 from attendo.inspection.inspect_sentence import inspect_sentence
 from attendo.inspection.plots import PLOTS, available_plots, make_figure, save_all_plots, save_plot
@@ -214,6 +215,28 @@ def test_the_stack_without_residual_paths_only_norms(toy, norm, num_norms):
     texts = read(make_figure("stack", capture(translator, TEXT, "SO"), translator))
     assert texts.count("norm") == num_norms
     assert not {"add", "add and norm"} & set(texts)
+
+
+@pytest.mark.parametrize(("residual", "num_paths"), [(True, 2 + 3), (False, 0)])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_stack_has_a_residual_connection_around_every_sublayer(toy, norm, residual, num_paths):
+    options = {"norm": norm, "residual": residual}
+    translator = make_translator("transformer", toy.prepared.tokenizer, **options)
+    record = capture(translator, TEXT, "SO")
+    figure = make_figure("stack", record, translator)
+    (axes,) = figure.axes
+    paths = [line for line in axes.lines if len(line.get_xdata()) == 3]
+    assert len(paths) == num_paths
+    heights = [line.get_ydata()[-1] - line.get_ydata()[0] for line in paths]
+    assert len({round(float(height), 6) for height in heights}) <= 1  # all as long
+    (panel,) = describe_figure("stack", record, translator)["rows"][0]
+    for side in ("encoder", "decoder"):
+        boxes = panel[side]["boxes"]
+        for row, box in enumerate(boxes):
+            around = [one["name"] for one in boxes[row - box["skipped"] : row]]
+            before = ["norm"] if norm == "pre" else []
+            assert around[:-1] == (before if box["skipped"] else [])
+            assert "add" not in " ".join(around)
 
 
 def test_gradients_of_a_model_without_residual_paths_are_one_line(toy):

@@ -17,6 +17,17 @@ function matrixOf(value: unknown, path: string): number[][] {
   return array(array(number, width))(value, path);
 }
 
+/** Two matrices, and a row that is added to every row of their product. */
+const product = object({ left: matrixOf, right: matrixOf, plus: withDefault(nullable(array(number)), null) });
+export type Product = Infer<typeof product>;
+
+const sizeOf = (rows: number[][]) => [rows.length, rows[0]?.length ?? 0];
+
+function isProduct({ left, right, plus }: Product, values: number[][]): boolean {
+  const [[numRows, inner], [innerRows, numColumns], [height, width]] = [left, right, values].map(sizeOf);
+  return numRows === height && inner === innerRows && numColumns === width && (plus === null || plus.length === width);
+}
+
 const matrix = (value: unknown, path: string) => {
   const { values } = object({ values: matrixOf })(value, path);
   const rest = object({
@@ -25,7 +36,9 @@ const matrix = (value: unknown, path: string) => {
     columns: nullable(array(string, values[0]?.length ?? 0)),
     digits: count,
     shade: boolean,
+    product: withDefault(nullable(product), null),
   })(value, path);
+  if (rest.product && !isProduct(rest.product, values)) throw invalid(`${path}.product`, "matrices whose product this is");
   return { values, ...rest };
 };
 
@@ -91,7 +104,7 @@ const recordView = object({
 });
 export type RecordView = Infer<typeof recordView>;
 
-const column = object({ boxes: array(object({ name: string, shape: string, repeated: boolean })), num_layers: count, text: string });
+const column = object({ boxes: array(object({ name: string, shape: string, repeated: boolean, skipped: withDefault(count, 0) })), num_layers: count, text: string });
 const stack = object({ encoder: column, decoder: column, cross: string, memory: string });
 export type StackPanel = Infer<typeof stack>;
 

@@ -18,6 +18,7 @@ from attendo.lessons.blocks import (
     ModelPlot,
     Note,
     Paragraph,
+    Product,
     Series,
     Steps,
     Table,
@@ -68,7 +69,7 @@ def build_blocks(
         *_chain_section(cell, length),
         *_attention_section(annotations, state, w, u, v),
         *_score_section(annotations, state, w, u, steps[0]),
-        *_decoder_section(steps, keep),
+        *_decoder_section(annotations, steps, keep),
         *_measurements_section(),
     ]
 
@@ -111,8 +112,8 @@ def _score_section(annotations: Rows, state: Rows, w: Rows, u: Rows, first: Step
     return [
         Paragraph(prose("score")),
         Formula("e_ij = v · tanh(W · s_{i-1} + U · h_j)"),
-        Matrix("W · s₀", query.tolist()),
-        Matrix("U · h", keys.tolist(), rows=SOURCE),
+        Matrix("W · s₀", query.tolist(), product=Product(state, transpose(w))),
+        Matrix("U · h", keys.tolist(), rows=SOURCE, product=Product(annotations, transpose(u))),
         Matrix("tanh(W · s₀ + U · h)", (query + keys).tanh().tolist(), rows=SOURCE, digits=4),
         Matrix("e₁", [first.scores.tolist()], columns=SOURCE),
         Paragraph(prose("softmax", total=float(powers.sum()))),
@@ -122,12 +123,18 @@ def _score_section(annotations: Rows, state: Rows, w: Rows, u: Rows, first: Step
     ]
 
 
-def _decoder_section(steps: list[Step], keep: float) -> list[Block]:
+def transpose(rows: Rows) -> Rows:
+    """Return a matrix with rows and columns exchanged."""
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _decoder_section(annotations: Rows, steps: list[Step], keep: float) -> list[Block]:
     first = steps[0]
+    weighted = Product([first.weights.tolist()], annotations)
     return [
         Paragraph(prose("context", **dict(zip("abc", first.weights.tolist(), strict=True)))),
         Formula("c_i = ∑_j α_ij · h_j"),
-        Matrix("c₁", [first.context.tolist()], digits=4),
+        Matrix("c₁", [first.context.tolist()], digits=4, product=weighted),
         Paragraph(prose("next-state", keep=keep)),
         Formula("s_i = f(s_{i-1}, y_{i-1}, c_i)"),
         Formula(f"s_i = {keep:g} · s_{{i-1}} + {1 - keep:g} · tanh(y_{{i-1}} + c_i)"),

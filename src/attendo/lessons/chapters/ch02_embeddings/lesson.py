@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the usual PyTorch name
 
 from attendo.inspection.embeddings import nearest_neighbors
-from attendo.lessons.blocks import Block, Formula, Matrix, Note, Paragraph, Table
+from attendo.lessons.blocks import Block, Formula, Matrix, Note, Paragraph, Product, Table
 from attendo.lessons.chapters.ch02_embeddings.learned_table import (
     NUM_SENTENCES,
     NUM_STEPS,
@@ -89,7 +89,8 @@ def _ids_section(sentence: str, ids: list[int]) -> list[Block]:
 
 def _lookup_section(ids: list[int], embedding: ScaledEmbedding) -> list[Block]:
     table = embedding.weight
-    product = F.one_hot(torch.tensor(ids), len(table)).float() @ table
+    one_hot = F.one_hot(torch.tensor(ids), len(table))
+    product = one_hot.float() @ table
     d_model = table.size(1)
     shown = min(d_model, MAX_SHOWN)
     labels = [str(number) for number in ids]
@@ -100,7 +101,12 @@ def _lookup_section(ids: list[int], embedding: ScaledEmbedding) -> list[Block]:
             else prose("embedding-lookup-cut", num_shown=shown, d_model=d_model)
         ),
         Matrix("E", table[:, :shown].tolist(), rows=[str(index) for index in range(len(table))]),
-        Matrix("one-hot · E", product[:, :shown].tolist(), rows=labels),
+        Matrix(
+            "one-hot · E",
+            product[:, :shown].tolist(),
+            rows=labels,
+            product=Product(one_hot.tolist(), table[:, :shown].tolist()),
+        ),
         Paragraph(prose("scale", root=embedding.scale)),
         Matrix("E[id] · √d_model", embedding(torch.tensor(ids))[:, :shown].tolist(), rows=labels),
     ]

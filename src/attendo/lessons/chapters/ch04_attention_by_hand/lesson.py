@@ -17,6 +17,7 @@ from attendo.lessons.blocks import (
     ModelPlot,
     Note,
     Paragraph,
+    Product,
     Steps,
     Table,
 )
@@ -68,7 +69,7 @@ def build_blocks(x: Rows, w_q: Rows, w_k: Rows, w_v: Rows, word: str, scale: boo
         *_inputs_section(x, matrices),
         Paragraph(prose("one-word", word=word)),
         one_word_steps(vectors, index, scale=scale),
-        *_matrix_section(vectors, scale=scale),
+        *_matrix_section(x, matrices, vectors, scale=scale),
         *_comparison_section(x, vectors),
     ]
 
@@ -98,7 +99,9 @@ def _inputs_section(x: Rows, matrices: dict[str, Rows]) -> list[Block]:
     ]
 
 
-def _matrix_section(vectors: Projections, *, scale: bool) -> list[Block]:
+def _matrix_section(
+    x: Rows, matrices: dict[str, Rows], vectors: Projections, *, scale: bool
+) -> list[Block]:
     query, key, value = vectors
     raw = attention_scores(query, key, scale=1.0)
     factor = None if scale else 1.0
@@ -115,11 +118,19 @@ def _matrix_section(vectors: Projections, *, scale: bool) -> list[Block]:
     return [
         Paragraph(prose("all-words")),
         Formula("Q = X · W_Q     K = X · W_K     V = X · W_V"),
-        Matrix("Q", query.tolist(), rows=WORDS),
-        Matrix("K", key.tolist(), rows=WORDS),
-        Matrix("V", value.tolist(), rows=WORDS),
+        *(
+            Matrix(name, vector.tolist(), rows=WORDS, product=Product(x, matrix))
+            for name, vector, matrix in zip("QKV", vectors, matrices.values(), strict=True)
+        ),
         Paragraph(prose("scores")),
-        Matrix("Q · Kᵀ", raw.tolist(), rows=WORDS, columns=WORDS, shade=True),
+        Matrix(
+            "Q · Kᵀ",
+            raw.tolist(),
+            rows=WORDS,
+            columns=WORDS,
+            shade=True,
+            product=Product(query.tolist(), key.T.tolist()),
+        ),
         *(scaled if scale else []),
         Paragraph(prose("softmax-scaled") if scale else prose("softmax-unscaled")),
         Formula("A = softmax(Q · Kᵀ / √d_k)" if scale else "A = softmax(Q · Kᵀ)"),
@@ -128,7 +139,13 @@ def _matrix_section(vectors: Projections, *, scale: bool) -> list[Block]:
         Formula(
             "Attention(Q, K, V) = softmax(Q · Kᵀ / √d_k) · V" if scale else "softmax(Q · Kᵀ) · V"
         ),
-        Matrix(prose("output"), output.tolist(), rows=WORDS, digits=4),
+        Matrix(
+            prose("output"),
+            output.tolist(),
+            rows=WORDS,
+            digits=4,
+            product=Product(weights.tolist(), value.tolist()),
+        ),
         Note(prose("parallel")),
     ]
 
@@ -262,7 +279,8 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
     record = capture(translator, text, beam_size=1, positions=False, neighbors=False)
     weights = record.attention("encoder_self")  # (layers, heads, S, S)
     num_self = int((weights.argmax(-1) == np.arange(weights.shape[-1])).sum())
-    cafe, focus = _find_cafe(record)
+    focus = find_cafe_head(record)
+    cafe = [Paragraph(prose("own-cafe", **_describe_cafe(record, focus)))] if focus else []
     return [
         Paragraph(prose("own-itself", text=text, num_self=num_self, total=weights[..., 0].size)),
         *cafe,
@@ -273,16 +291,24 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
     ]
 
 
-def _find_cafe(record: Record) -> tuple[list[Block], dict[str, Any]]:
-    """Return where the café of the example looks, and that head, if that is the sentence."""
+def find_cafe_head(record: Record) -> dict[str, Any]:
+    """Return the head in which the café of the example looks most at "there".
+
+    It is empty for other sentences.
+    """
     pieces = [token["piece"] for token in record.src["tokens"]]
     if not {CAFE, THERE} <= set(pieces):
-        return [], {}
+        return {}
     weights = record.attention("encoder_self")[..., pieces.index(CAFE), pieces.index(THERE)]
     layer, head = divmod(int(weights.argmax()), weights.shape[1])
-    paragraph = prose("own-cafe", weight=float(weights.max()), layer=layer + 1, head=head + 1)
-    focus = {"kind": "encoder_self", "layer": layer, "head": head, "row": pieces.index(CAFE)}
-    return [Paragraph(paragraph)], focus
+    return {"kind": "encoder_self", "layer": layer, "head": head, "row": pieces.index(CAFE)}
+
+
+def _describe_cafe(record: Record, focus: dict[str, Any]) -> dict[str, float]:
+    pieces = [token["piece"] for token in record.src["tokens"]]
+    layer, head = focus["layer"], focus["head"]
+    row = record.attention("encoder_self")[layer, head, focus["row"]]
+    return {"weight": float(row[pieces.index(THERE)]), "layer": layer + 1, "head": head + 1}
 
 
 LESSON = Lesson(

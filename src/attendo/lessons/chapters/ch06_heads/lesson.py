@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from attendo.inspection.capture import capture
 from attendo.inspection.heads import get_attentions
 from attendo.inspection.record import KINDS
 from attendo.lessons.blocks import (
@@ -21,6 +22,7 @@ from attendo.lessons.blocks import (
     Steps,
     Table,
 )
+from attendo.lessons.chapters.ch04_attention_by_hand.lesson import find_cafe_head
 from attendo.lessons.chapters.ch06_heads.constructed_heads import (
     ANIMAL,
     IT,
@@ -184,17 +186,22 @@ def _compare_parameters() -> str:
 
 def own_model_blocks(translator: Translator, text: str) -> list[Block]:
     """Return the heads of the learner's own model."""
-    model, kind = translator.model, {}
+    model = translator.model
+    kind: dict[str, Any] = {}
+    head: dict[str, Any] = {}
     blocks: list[Block] = [Note(prose("own-not-transformer"))]
     if isinstance(model, Transformer):
         kind = {"kind": "encoder_self"}
+        record = capture(translator, text, beam_size=1, positions=False, neighbors=False)
+        head = find_cafe_head(record) or kind
         blocks = [Paragraph(prose("own-heads", text=text)), _head_table(model)]
+    word = {name: value for name, value in head.items() if name != "head"}
     return [
         *blocks,
         ModelPlot("all_heads", prose("own-all-heads"), {**kind}),
-        ModelPlot("two_heads", prose("own-two-heads"), {**kind}),
-        ModelPlot("head_lines", prose("own-head-lines"), {**kind}),
-        ModelPlot("concatenated_heads", prose("own-concatenated")),
+        ModelPlot("two_heads", prose("own-two-heads"), {**head}),
+        ModelPlot("head_lines", prose("own-head-lines"), {**head}),
+        ModelPlot("concatenated_heads", prose("own-concatenated"), {**word}),
     ]
 
 

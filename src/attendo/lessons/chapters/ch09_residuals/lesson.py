@@ -10,6 +10,7 @@ from attendo.inspection.capture import capture
 from attendo.inspection.gradient_flow import gradient_norms
 from attendo.inspection.teacher_forcing import teacher_force
 from attendo.lessons.blocks import Block, Formula, Frame, ModelPlot, Note, Paragraph, Steps, Table
+from attendo.lessons.chapters.ch08_add_and_norm.lesson import count_add_and_norm
 from attendo.lessons.chapters.ch09_residuals.gradient_paths import (
     LOCAL_GRADIENTS,
     NUM_BLOCKS,
@@ -34,6 +35,7 @@ from attendo.lessons.chapters.ch09_residuals.gradient_paths import (
 from attendo.lessons.inputs import Grid, Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.lessons.prose import Prose
+from attendo.model.config import TransformerConfig
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ def build_blocks(
     factors = [gradient_factors(x, weights, skip=way, target=target) for way in (0.0, skip)]
     blocks = local[0][:num_blocks]
     return [
+        _why(),
         *_three_units_section(plain, factors[0]),
         *_skip_section(plain, skipping, factors[1], target),
         *_chain_section(blocks, signal),
@@ -73,6 +76,19 @@ def build_blocks(
         *_paths_section(blocks),
         *_comparison_section(),
     ]
+
+
+def _why() -> Paragraph:
+    per_encoder, per_decoder = count_add_and_norm()
+    num_layers = TransformerConfig(vocab_size=1).num_layers
+    return Paragraph(
+        prose(
+            "why",
+            num_sublayers=num_layers * (per_encoder + per_decoder),
+            per_encoder=per_encoder,
+            per_decoder=per_decoder,
+        )
+    )
 
 
 def _three_units_section(plain: NetworkPass, factors: dict[str, list[Factor]]) -> list[Block]:

@@ -11,7 +11,16 @@ import torch.nn.functional as F  # noqa: N812 - the usual PyTorch name
 from attendo.inspection.activations import capture_sublayer
 from attendo.inspection.capture import capture
 from attendo.inspection.teacher_forcing import teacher_force
-from attendo.lessons.blocks import Block, Formula, Matrix, ModelPlot, Note, Paragraph, Table
+from attendo.lessons.blocks import (
+    Block,
+    Formula,
+    Matrix,
+    ModelPlot,
+    Note,
+    Paragraph,
+    Product,
+    Table,
+)
 from attendo.lessons.inputs import Choice, Grid, Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.lessons.prose import Prose
@@ -55,9 +64,10 @@ def build_blocks(
 ) -> list[Block]:
     """Return the two layers by hand, the effect of reordering, the sizes and the zeros."""
     network = make_network(w_1, b_1, w_2, b_2)
+    weights = {"W₁": w_1, "b₁": b_1, "W₂": w_2, "b₂": b_2}
     return [
-        *_inputs_section({"W₁": w_1, "b₁": b_1, "W₂": w_2, "b₂": b_2}),
-        *_steps_section(network, x),
+        *_inputs_section(weights),
+        *_steps_section(network, x, weights),
         *_order_section(network, torch.tensor(x, dtype=torch.float64), ORDERS[order]),
         *_size_section(d_model, d_ff),
         *_layers_section(d_model, d_ff),
@@ -85,17 +95,19 @@ def _inputs_section(weights: dict[str, Numbers]) -> list[Block]:
 
 
 @torch.no_grad()
-def _steps_section(network: FeedForward, rows: Numbers) -> list[Block]:
+def _steps_section(network: FeedForward, rows: Numbers, weights: dict[str, Numbers]) -> list[Block]:
     x = torch.tensor(rows, dtype=torch.float64)
     inner = network.inner(x)
     hidden = network.activation(inner)
     zeros = int((hidden == 0).sum())
+    wider = Product(rows, weights["W₁"], weights["b₁"][0])
+    narrower = Product(hidden.tolist(), weights["W₂"], weights["b₂"][0])
     return [
         Matrix("x", rows, rows=WORDS),
-        Matrix("x · W₁ + b₁", inner.tolist(), rows=WORDS),
+        Matrix("x · W₁ + b₁", inner.tolist(), rows=WORDS, product=wider),
         Matrix("max(0, x · W₁ + b₁)", hidden.tolist(), rows=WORDS, shade=True),
         Paragraph(prose("relu", zeros=zeros, total=hidden.numel())),
-        Matrix("FFN(x)", network(x).tolist(), rows=WORDS),
+        Matrix("FFN(x)", network(x).tolist(), rows=WORDS, product=narrower),
     ]
 
 

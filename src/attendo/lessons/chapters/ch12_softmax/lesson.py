@@ -15,6 +15,7 @@ from attendo.lessons.blocks import (
     ModelPlot,
     Note,
     Paragraph,
+    Product,
     Series,
     Table,
 )
@@ -52,15 +53,23 @@ def build_blocks(temperature: float, steps: int) -> list[Block]:
 def _logits_section(tiny: TinyModel, forced: TeacherForcedPass) -> list[Block]:
     size = len(TARGET_VOCABULARY)
     one_hot = torch.eye(size)[TARGET_VOCABULARY.index(EXAMPLE)]
+    state, weight = forced.states[0].tolist(), tiny.model.output.weight.detach()
     return [
+        Paragraph(prose("why")),
         Paragraph(prose("six-words", word=EXAMPLE)),
         Matrix(f"one-hot({EXAMPLE})", [one_hot.tolist()], columns=list(TARGET_VOCABULARY)),
         Paragraph(prose("decoder-output", d_model=D_MODEL)),
-        Matrix("h", [forced.states[0].tolist()], digits=3),
+        Matrix("h", [state], digits=3),
         Paragraph(prose("logits")),
         Formula("z = W · h"),
-        Matrix("W", tiny.model.output.weight.tolist(), rows=list(TARGET_VOCABULARY), digits=3),
-        Matrix("z", [forced.logits[0].tolist()], columns=list(TARGET_VOCABULARY), digits=3),
+        Matrix("W", weight.tolist(), rows=list(TARGET_VOCABULARY), digits=3),
+        Matrix(
+            "z",
+            [forced.logits[0].tolist()],
+            columns=list(TARGET_VOCABULARY),
+            digits=3,
+            product=Product([state], weight.T.tolist()),
+        ),
     ]
 
 

@@ -52,6 +52,7 @@ def _forcing_section(steps: int) -> list[Block]:
     num_src, num_tgt = (len(side.split()) for side in CAFE)
     forced, free = count_correct(steps)
     return [
+        Paragraph(prose("why")),
         Paragraph(
             prose("teacher-forcing", src=CAFE[0], tgt=CAFE[1], num_src=num_src, num_tgt=num_tgt)
         ),
@@ -241,6 +242,7 @@ LESSON = Lesson(
             prose("explanation-3"),
             hints=(prose("hint-3-1"), prose("hint-3-2")),
             tolerance=0.01,
+            is_ratio=True,
         ),
     ),
     own_model_blocks=own_model_blocks,

@@ -56,10 +56,10 @@ CORPUS = (
 NEW_WORD = "lowest"
 MERGES = 6
 KOREAN_CORPUS = (
-    "학교가 학교를 학교에서 공원이 공원을 공원에서 친구가 친구를 친구에게 동생이 동생을 동생에게 "
+    "학교가 학교를 학교에서 공원이 공원을 공원에서 친구가 친구를 누나에게 동생이 동생을 동생에게 "
     "갔습니다 왔습니다 먹었습니다"
 )
-KOREAN_MERGES, KOREAN_WORD = 13, "학교에게"
+KOREAN_MERGES, KOREAN_WORD = 13, "친구에게"
 UNKNOWN_TEXT = "나는 🐙을 봤다."
 UNSPLIT = " "
 MAX_ROWS = 12

@@ -436,6 +436,8 @@ LESSON = Lesson(
             _cache_ratio,
             prose("explanation-3"),
             hints=(prose("hint-3-1"), prose("hint-3-2")),
+            tolerance=0.01,
+            is_ratio=True,
         ),
     ),
     own_model_blocks=own_model_blocks,

@@ -10,6 +10,9 @@ const BETWEEN = 96;
 const BELOW = 24;
 const ABOVE = 34;
 const MARGIN = 34;
+/** How far a residual connection is from the boxes that it leads around, and the frame from both. */
+const RESIDUAL = 9;
+const FRAME = 8;
 
 export interface StackBox {
   x: number;
@@ -44,10 +47,17 @@ export function layoutStack({ encoder, decoder, cross }: StackPanel, isNarrow = 
   const frames = columns.map((column, side) => {
     const rows = column.boxes.flatMap(({ repeated }, row) => (repeated ? [row] : []));
     const [first, last] = [rows[0] ?? 0, rows.at(-1) ?? 0];
-    return { x: xOf(side) - 8, y: yOf(side, last) - 7, width: BOX_WIDTH + 16, height: yOf(side, first) - yOf(side, last) + BOX_HEIGHT + 14, count: column.num_layers };
+    return { x: xOf(side) - FRAME, y: yOf(side, last) - 7, width: BOX_WIDTH + 2 * FRAME + RESIDUAL, height: yOf(side, first) - yOf(side, last) + BOX_HEIGHT + 14, count: column.num_layers };
   });
   const arrows = columns.flatMap((column, side) =>
     column.boxes.slice(1).map((_, row) => ({ x: xOf(side) + BOX_WIDTH / 2, from: yOf(side, row), to: yOf(side, row + 1) + BOX_HEIGHT })),
+  );
+  const residuals = columns.flatMap((column, side) =>
+    column.boxes.flatMap(({ skipped }, row) => {
+      if (!skipped) return [];
+      const right = xOf(side) + BOX_WIDTH;
+      return [`M${xOf(side) + BOX_WIDTH / 2} ${yOf(side, row - skipped) + BOX_HEIGHT + GAP * 0.6}H${right + RESIDUAL}V${yOf(side, row) + BOX_HEIGHT / 2}H${right}m5 -3.5l-5 3.5l5 3.5`];
+    }),
   );
   const top = yOf(0, encoder.boxes.length - 1);
   const crossRow = decoder.boxes.findIndex(({ name }) => name === cross);
@@ -55,7 +65,7 @@ export function layoutStack({ encoder, decoder, cross }: StackPanel, isNarrow = 
   const middle = xOf(0) + BOX_WIDTH / 2;
   // On a narrow screen the memory goes up on the right of the decoder, otherwise between the columns.
   const path = isNarrow
-    ? `M${middle} ${top}V${top - 14}H${xOf(1) + BOX_WIDTH + MARGIN / 2}V${target}H${xOf(1) + BOX_WIDTH}m6 -4l-6 4l6 4`
+    ? `M${middle} ${top}V${top - 14}H${xOf(1) + BOX_WIDTH + 0.75 * MARGIN}V${target}H${xOf(1) + BOX_WIDTH}m6 -4l-6 4l6 4`
     : `M${middle} ${top}V${top - 14}H${xOf(0) + BOX_WIDTH + BETWEEN / 3}V${target}H${xOf(1)}m-6 -4l6 4l-6 4`;
   return {
     width: isNarrow ? SIDE + BOX_WIDTH + MARGIN : 2 * SIDE + 2 * BOX_WIDTH + BETWEEN - SIDE / 2,
@@ -63,6 +73,7 @@ export function layoutStack({ encoder, decoder, cross }: StackPanel, isNarrow = 
     boxes,
     frames,
     arrows,
+    residuals,
     memory: { path, x: xOf(0), y: top - 20 },
     texts: columns.map(({ text }, side) => ({ x: xOf(side) + BOX_WIDTH / 2, y: bottomOf(side) - 8, text })),
   };
