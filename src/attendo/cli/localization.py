@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +19,9 @@ from attendo.core.message import Message
 from attendo.i18n.messages import Lang, choose_language, translate_error, translate_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rich.text import Text
 
 LANG_OPTION = "--lang"
 LangOption = Annotated[
@@ -69,20 +72,47 @@ HELP_TITLES = {
 
 @contextmanager
 def localized_titles(lang: Lang) -> Iterator[None]:
-    """Show the titles of help and of wrong options in a language."""
+    """Show the titles of help, and what is wrong with options, in a language."""
     if lang == "en":
         yield
         return
+    from rich.text import Text
     from typer import rich_utils
 
-    originals = {name: getattr(rich_utils, name) for name in HELP_TITLES}
-    for name, text in HELP_TITLES.items():
-        setattr(rich_utils, name, translate_message(text, lang))
+    replaced = {name: translate_message(text, lang) for name, text in HELP_TITLES.items()}
+    replaced["rich_format_error"] = partial(_print_usage_error, rich_utils.rich_format_error, lang)
+    originals = {name: getattr(rich_utils, name) for name in replaced}
+    strip = Text.rstrip_end
+    for name, value in replaced.items():
+        setattr(rich_utils, name, value)
+    setattr(Text, "rstrip_end", _strip_end)  # noqa: B010 - mypy rejects an assignment
     try:
         yield
     finally:
         for name, original in originals.items():
             setattr(rich_utils, name, original)
+        setattr(Text, "rstrip_end", strip)  # noqa: B010
+
+
+def _print_usage_error(show: Callable[[Any], None], lang: Lang, error: Any) -> None:
+    """Print an error about wrong options in a language, as typer does in English."""
+    from attendo.cli.usage_errors import parse_usage_error
+
+    text = translate_message(parse_usage_error(error.format_message()), lang)
+    error.format_message = lambda: text
+    show(error)
+
+
+def _strip_end(text: Text, size: int) -> None:
+    """Remove the spaces at the end of a text that are beyond a width in terminal cells.
+
+    Rich counts characters. A Hangul syllable takes two cells, so that spaces stay at the end of a
+    wrapped line, and the last word is replaced by an ellipsis (rich 15).
+    """
+    num_spaces = len(text.plain) - len(text.plain.rstrip())
+    excess = text.cell_len - size
+    if num_spaces and excess > 0:
+        text.right_crop(min(num_spaces, excess))
 
 
 class LocalizedCommand(TyperCommand):

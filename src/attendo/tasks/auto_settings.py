@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from attendo.core.hardware import usable_cores
+from attendo.core.device import num_compute_threads
 from attendo.core.seeding import seed_everything
 from attendo.tasks.config import RunConfig
 from attendo.tasks.planner import (
@@ -45,7 +45,7 @@ def describe_choice(task: Task, processes: ProcessGroup) -> list[str]:
 
 
 def _find_machine(processes: ProcessGroup) -> Machine:
-    return Machine(processes.device.type == "cuda", usable_cores())
+    return Machine(processes.device.type == "cuda", num_compute_threads())
 
 
 def _fit_budget(

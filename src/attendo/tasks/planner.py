@@ -82,6 +82,7 @@ class Machine(NamedTuple):
 
     has_gpu: bool
     num_cores: int
+    """Cores that compute: those of `--threads` if it is given."""
 
     @property
     def is_fast(self) -> bool:
@@ -91,7 +92,10 @@ class Machine(NamedTuple):
     @property
     def title(self) -> str:
         """The machine, for messages."""
-        return "a GPU" if self.has_gpu else message("{count} CPU cores", count=self.num_cores)
+        if self.has_gpu:
+            return message("a GPU")
+        template = "{count} CPU core" if self.num_cores == 1 else "{count} CPU cores"
+        return message(template, count=self.num_cores)
 
 
 @dataclass(frozen=True, slots=True)

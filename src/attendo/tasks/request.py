@@ -417,7 +417,9 @@ def fetch_corpus(name: str, pair: str, mirror: str | None, reporter: Reporter) -
         pair,
         corpora_dir(),
         mirror=mirror,
-        progress=lambda file, done, total: reporter.stage(f"fetching {file}", done, total),
+        progress=lambda file, done, total: reporter.stage(
+            message("fetching {file}", file=file), done, total
+        ),
     )
 
 
