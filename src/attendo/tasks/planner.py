@@ -288,19 +288,24 @@ def fit_steps(config: RunConfig, facts: DataFacts, seconds_per_step: float) -> R
 
 
 def budget_error(config: RunConfig, facts: DataFacts, seconds_per_step: float) -> ConfigError:
-    """Return the error for a budget that even the smallest model exceeds."""
+    """Return the error for a budget that the model, or even the smallest one, exceeds."""
+    is_smallest = "model.preset" in config.plan.auto
+    hint = "use --budget {minutes}m or more, or fewer examples"
+    if not is_smallest and config.model.init_from is None:
+        hint = "use --budget {minutes}m or more, fewer examples, or leave out --preset"
     steps = MIN_EPOCHS * steps_per_epoch(config, facts)
     minutes = math.ceil(steps * seconds_per_step / 60 / BUDGET_FRACTION)
     return ConfigError(
         message(
-            "{count} examples cannot be trained on within {budget} here: {epochs} epochs of the "
-            "smallest model take {minutes}",
+            "{count} examples cannot be trained on within {budget} here: {epochs} epochs of "
+            "{model} take {minutes}",
             count=f"{facts.num_examples:,}",
             budget=_format_minutes(config.plan.budget_minutes or 0.0),
             epochs=MIN_EPOCHS,
+            model=message("the smallest model") if is_smallest else message("this model"),
             minutes=_format_minutes(minutes),
         ),
-        hint=message("use --budget {minutes}m or more, or fewer examples", minutes=minutes),
+        hint=message(hint, minutes=minutes),
     )
 
 

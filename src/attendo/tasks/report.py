@@ -134,9 +134,10 @@ def measure_tokens(prepared: PreparedData) -> dict[str, Any]:
 
 
 def _model_name(config: RunConfig) -> str:
-    init_from = config.model.init_from
-    origin = f"from {init_from}," if init_from else config.model.preset
-    return f"{origin} {config.model.kind}"
+    kind, init_from = config.model.kind, config.model.init_from
+    if init_from:
+        return message("{kind} that starts from {folder}", kind=kind, folder=init_from)
+    return f"{config.model.preset} {kind}"
 
 
 def cleaning_table_lines(report: dict[str, Any]) -> list[str]:

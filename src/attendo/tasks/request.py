@@ -17,6 +17,7 @@ from attendo.core.config import override, read_settings
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.message import message
 from attendo.core.run_folder import RunFolder
+from attendo.core.shipped_models import raise_if_not_shipped, resolve_shipped
 from attendo.data.readers import find_selection
 from attendo.tasks.classification.settings import apply_label_defaults
 from attendo.tasks.config import RunConfig
@@ -114,8 +115,10 @@ class TrainRequest:
         """
         for path in self._named_files():  # before a model folder is loaded or a corpus downloaded
             check_readable(Path(path))
-        if self.init_from and not Path(self.init_from).exists():
-            check_readable(Path(self.init_from))  # suggests a name
+        if self.init_from:
+            raise_if_not_shipped(Path(self.init_from))
+            if not resolve_shipped(self.init_from).exists():
+                check_readable(Path(self.init_from))  # suggests a name
         config = self.build_config(reporter=reporter)
         for path in config.paths:
             check_readable(path)

@@ -24,6 +24,7 @@ from attendo.tasks.memory import check_memory, check_model_size
 from attendo.tasks.registry import task_class_for
 from attendo.tasks.report import format_headline, write_report
 from attendo.tasks.resume import check_run_folder, hash_initial_weights, is_done
+from attendo.tasks.warm_start import check_initial_weights
 from attendo.training.averaging import average_weights
 from attendo.training.distributed import ProcessGroup
 from attendo.training.progress import NullReporter, Reporter
@@ -81,6 +82,7 @@ def train_run(
     try:
         processes.run_on_main(lambda: check_run_folder(config, folder, reporter, force=force))
         check_model_size(config, processes.device)
+        check_initial_weights(config)
         task = task_class_for(config).prepare(
             config,
             folder.path,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from attendo.architectures.registry import STORED_KINDS
 from attendo.bundle import (
     MASKED_LM_TASK,
+    check_vocabulary_sizes,
     find_bundle,
     get_weights,
     load_bundle,
+    open_bundle,
     set_weights,
 )
 from attendo.core.errors import ConfigError
@@ -19,7 +22,7 @@ from attendo.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from attendo.architectures.registry import Model
-    from attendo.bundle import Bundle
+    from attendo.model.config import Seq2SeqConfig
     from attendo.tasks.config import RunConfig
 
 DATA_DEPENDENT_OPTIONS = {"vocab_size", "tgt_vocab_size", "pad_id"}
@@ -28,6 +31,30 @@ OVERRIDABLE_OPTIONS = {"dropout", "attention_dropout", "activation_dropout"}
 """Options that may differ between two runs with the same weights."""
 ENCODER_PREFIXES = ("src_embedding.", "src_positions.", "encoder.")
 """Weights that a pre-trained encoder passes on to a model for another task."""
+
+
+class InitialModel(NamedTuple):
+    """The model that a run starts from, without its weights: reading it takes milliseconds."""
+
+    kind: str
+    config: Seq2SeqConfig
+    tokenizer: Tokenizer
+    about: dict[str, Any]
+
+    @classmethod
+    def read(cls, directory: str | Path) -> InitialModel:
+        """Read a model folder; raise an error unless it has a text model and its tokenizer."""
+        path, index = open_bundle(directory, "text")
+        config = STORED_KINDS[index["kind"]].config_class(**index["config"])
+        tokenizer = Tokenizer.load(path)
+        sizes = (config.vocab_size, config.tgt_vocab_size or config.vocab_size)
+        check_vocabulary_sizes(path, tokenizer, sizes)
+        return cls(index["kind"], config, tokenizer, index["about"])
+
+    @property
+    def is_masked_lm(self) -> bool:
+        """Whether it is a masked language model."""
+        return self.kind == "encoder" and self.about.get("task") == MASKED_LM_TASK
 
 
 def apply_init_from(init_from: str | Path | None, settings: dict[str, Any]) -> dict[str, Any]:
@@ -42,17 +69,17 @@ def apply_init_from(init_from: str | Path | None, settings: dict[str, Any]) -> d
     if not isinstance(source, str | Path):  # none, or the config reports it
         return settings
     raise_if_not_shipped(Path(source))
-    bundle = load_bundle(source)
+    initial = InitialModel.read(source)
     source_path = str(resolve_shipped(source).resolve())
-    options = bundle.model.config.model_dump(mode="json", exclude=DATA_DEPENDENT_OPTIONS)
-    model_options = {"kind": bundle.model.kind, **options}
+    options = initial.config.model_dump(mode="json", exclude=DATA_DEPENDENT_OPTIONS)
+    model_options = {"kind": initial.kind, **options}
     tokenizer: dict[str, Any] = {
-        "kind": bundle.tokenizer.kind,
-        "shared": bundle.tokenizer.is_shared,
+        "kind": initial.tokenizer.kind,
+        "shared": initial.tokenizer.is_shared,
     }
-    if bundle.tokenizer.tgt_kind != bundle.tokenizer.kind:
-        tokenizer["tgt_kind"] = bundle.tokenizer.tgt_kind
-    if is_masked_lm(bundle) and not _is_monolingual(data):
+    if initial.tokenizer.tgt_kind != initial.tokenizer.kind:
+        tokenizer["tgt_kind"] = initial.tokenizer.tgt_kind
+    if initial.is_masked_lm and not _is_monolingual(data):
         requested = data.get("tokenizer", {})
         model_options["reads"] = model.get("reads", "summary")
         model_options["tie_embeddings"] = "decoder"
@@ -61,7 +88,7 @@ def apply_init_from(init_from: str | Path | None, settings: dict[str, Any]) -> d
         tokenizer["shared"] = False
         tokenizer["tgt_kind"] = requested.get("tgt_kind", "label" if is_label else "word")
         tokenizer["src_from"] = str(find_bundle(source_path))
-        tokenizer["src_sha256"] = bundle.tokenizer.src_fingerprint
+        tokenizer["src_sha256"] = initial.tokenizer.src_fingerprint
     reasons = [
         *_differences(
             "model", model, {k: v for k, v in model_options.items() if k not in OVERRIDABLE_OPTIONS}
@@ -75,7 +102,7 @@ def apply_init_from(init_from: str | Path | None, settings: dict[str, Any]) -> d
             message("a run that starts from {source}", source=source), reasons
         )
     languages = {
-        key: bundle.about[key] for key in ("src_lang", "tgt_lang") if bundle.about.get(key)
+        key: initial.about[key] for key in ("src_lang", "tgt_lang") if initial.about.get(key)
     }
     return {
         **settings,
@@ -92,6 +119,12 @@ def inherited_tokenizer(config: RunConfig) -> Tokenizer | None:
     return Tokenizer.load(find_bundle(init_from))
 
 
+def check_initial_weights(config: RunConfig) -> None:
+    """Raise unless the weights that a run on text starts from can be loaded."""
+    if config.model.init_from and config.data is not None:
+        load_bundle(config.model.init_from)
+
+
 def copy_initial_weights(model: Model, config: RunConfig) -> None:
     """Copy the weights that a run starts from into a new model: all, or those of the encoder."""
     init_from = config.model.init_from
@@ -104,11 +137,6 @@ def copy_initial_weights(model: Model, config: RunConfig) -> None:
         }
         weights = get_weights(model) | encoder_weights
     set_weights(model, weights, name=init_from)
-
-
-def is_masked_lm(bundle: Bundle) -> bool:
-    """Return whether a model is a masked language model."""
-    return bundle.model.kind == "encoder" and bundle.about.get("task") == MASKED_LM_TASK
 
 
 def _is_monolingual(data: dict[str, Any]) -> bool:

@@ -52,9 +52,7 @@ def test_in_english_the_words_are_those_of_typer(monkeypatch, capsys):
 
 @pytest.mark.usefixtures("korean")
 @pytest.mark.parametrize("width", ["80", "83", "90"])
-def test_bug_no_word_of_korean_help_may_be_lost_where_a_line_is_wrapped(
-    width, monkeypatch, capsys
-):
+def test_bug_no_word_of_korean_help_may_be_lost_where_a_line_is_wrapped(width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", width)
     shown = show(["train", "--help"], capsys)
     assert HANGUL.search(shown)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from attendo.core.errors import ConfigError
+from attendo.tasks.auto_settings import _find_machine
 from attendo.tasks.config import RunConfig
 from attendo.tasks.planner import (
     ROWS,
@@ -20,6 +22,7 @@ from attendo.tasks.planner import (
     steps_per_epoch,
 )
 from attendo.tasks.request import parse_minutes
+from attendo.training.distributed import ProcessGroup
 
 CPU, GPU = Machine(has_gpu=False, num_cores=2), Machine(has_gpu=True, num_cores=16)
 DATA = {"corpora": [{"src": "a.en", "tgt": "a.fr"}]}
@@ -128,7 +131,28 @@ def test_a_budget_shortens_training_or_takes_a_smaller_model():
     assert smaller_models(make_config({"preset": "base"})) == []
     error = budget_error(config, facts, 30.0)
     assert "within 5 minutes" in str(error)
+    assert "3 epochs of the smallest model" in str(error)
     assert "--budget 91m" in error.hint
+
+
+def test_a_model_that_is_given_is_not_called_the_smallest_one():
+    facts = facts_of(10_000)
+    given = apply_plan(make_config({"preset": "base"}, budget_minutes=5.0), facts, CPU)
+    assert fit_steps(given, facts, 30.0) is None
+    error = budget_error(given, facts, 30.0)
+    assert "3 epochs of this model" in str(error)
+    assert "leave out --preset" in error.hint
+    tuned = apply_plan(make_config({"init_from": "m"}, budget_minutes=5.0), facts, CPU)
+    assert "--preset" not in budget_error(tuned, facts, 30.0).hint
+
+
+def test_the_threads_of_a_run_are_its_cores(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    one = _find_machine(ProcessGroup("cpu"))
+    assert one == Machine(has_gpu=False, num_cores=1)
+    facts = facts_of(10_000)
+    plan = apply_plan(make_config(), facts, one)
+    assert describe_plan(plan, facts, one)[0].endswith("and 1 CPU core:")
 
 
 def test_the_same_command_resumes_with_the_settings_chosen_first():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from itertools import product
 
@@ -11,6 +13,7 @@ import pytest
 import torch
 
 from attendo.bundle import load_bundle
+from attendo.core import shipped_models
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.run_files import list_run_files
 from attendo.core.run_folder import RunFolder, read_json_lines
@@ -209,6 +212,42 @@ def test_the_tokens_of_the_model_that_a_run_starts_from_are_familiar(finished, t
     second = train_run(request.build_config(), tmp_path / "second")
     counts = Translator.load(second.model_dir, device="cpu").familiarity.counts
     assert counts == pytest.approx(2 * first, rel=0.12)
+
+
+def test_a_model_to_start_from_is_checked_without_a_tensor_library(finished, toy):
+    code = (
+        "import sys\nfrom attendo.core.errors import ConfigError\n"
+        "from attendo.tasks.request import TrainRequest\n"
+        f"given = dict(src={str(toy.src)!r}, tgt={str(toy.tgt)!r}, init_from={str(finished)!r})\n"
+        "print(TrainRequest(**given).check().model.d_model)\n"
+        "try: TrainRequest(**given, settings=['model.d_model=5']).check()\n"
+        "except ConfigError as error: print(error.reasons)\n"
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "16\n('model.d_model = 5: the model has 16',)\n"
+
+
+def test_bug_a_shipped_model_must_be_found_by_its_name(finished, toy, tmp_path, monkeypatch):
+    shutil.copytree(finished / "model", tmp_path / "models/ko-en")
+    monkeypatch.setattr(shipped_models, "ROOTS", (tmp_path / "models",))
+    monkeypatch.chdir(tmp_path)
+    config = TrainRequest(src=[toy.src], tgt=[toy.tgt], init_from="ko-en").check()
+    assert config.model.init_from == str((tmp_path / "models/ko-en").resolve())
+    with pytest.raises(InputError, match="en-ko is not part of this installation"):
+        TrainRequest(src=[toy.src], tgt=[toy.tgt], init_from="en-ko").check()
+
+
+def test_damaged_weights_to_start_from_are_rejected_before_a_folder_is_made(
+    finished, toy, tmp_path
+):
+    path = finished / "model/model.safetensors"
+    path.write_bytes(path.read_bytes()[:-40])
+    config = TrainRequest(src=[toy.src], tgt=[toy.tgt], init_from=finished).check()
+    with pytest.raises(InputError, match="cannot be read"):
+        train_run(config, tmp_path / "second")
+    assert not (tmp_path / "second").exists()
 
 
 def test_the_calibration_is_that_of_the_finished_model_on_dev(finished, toy):
