@@ -89,9 +89,9 @@ def test_keys_come_from_the_environment_too(monkeypatch) -> None:
 def test_what_cannot_be_served_is_reported_before_anything_is_loaded(tmp_path, folder) -> None:
     with pytest.raises(InputError, match="nothing does not exist"):
         read_config({"models": [tmp_path / "nothing"]}, [])
-    (tmp_path / "nothing").mkdir()
+    (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"bundle\.json is missing"):
-        read_config({"models": [tmp_path / "nothing"]}, [])
+        read_config({"models": [tmp_path / "empty"]}, [])
     with pytest.raises(InputError, match="no folder"):
         read_config({"models": [folder], "runs": tmp_path / "nothing"}, [])
     with pytest.raises(ConfigError, match="max_character'"):
