@@ -88,6 +88,7 @@ def check(
 def run_check(arguments: dict[str, Any], lang: Lang) -> CheckResult:
     """Check the corpora of a request, with a progress bar on stderr."""
     from attendo.data.check import check_data
+    from attendo.data.readers import find_selection
     from attendo.tasks.request import TrainRequest
     from attendo.tasks.warm_start import inherited_tokenizer
     from attendo.training.progress import ProgressReporter
@@ -96,6 +97,9 @@ def run_check(arguments: dict[str, Any], lang: Lang) -> CheckResult:
         config = TrainRequest.from_arguments(arguments).check(reporter=bar)
         if config.data is None:
             raise ConfigError("time series are given", hint="attendo check reads text only")
+        for selection in map(find_selection, config.data.inputs):
+            if selection is not None and not selection.is_requested:
+                bar.message(selection.describe())
         return check_data(
             config.data,
             tokenizer=inherited_tokenizer(config),
@@ -124,7 +128,7 @@ def print_result(result: CheckResult, lang: Lang) -> None:
     for heading in ("corpus", "pairs read", "kept", "languages", "characters", "agreement"):
         table.add_column(localize(heading), overflow="fold")
     for row in result.figures:
-        table.add_row(*format_row(row))
+        table.add_row(*format_row(row, lang))
     console.print(table)
     for finding in result.findings:
         style = SEVERITY_STYLES[finding.severity]
@@ -139,11 +143,14 @@ def print_result(result: CheckResult, lang: Lang) -> None:
         console.print("\n" + localize("no problems found"), style="green")
 
 
-def format_row(row: dict[str, Any]) -> list[str]:
+def format_row(row: dict[str, Any], lang: Lang) -> list[str]:
     """Return the cells of one corpus."""
+    name = row["name"]
+    if row["is_dev"]:
+        name = translate_message(message("{name} (dev)", name=name), lang)
     languages = [row[f"{side}_language"] or row[f"{side}_script"] or "?" for side in ("src", "tgt")]
     return [
-        row["name"],
+        name,
         f"{row['num_read']:,}",
         f"{row['num_kept']:,}",
         " - ".join(languages),

@@ -75,7 +75,8 @@ def check_data(
         for _ in cleaned:
             pass
     checked = CheckedData(config, probes, dev_probe, tokenizer)
-    return CheckResult([describe_probe(probe) for probe in checked.probes], find_problems(checked))
+    figures = [describe_probe(probe, is_dev=probe is dev_probe) for probe in checked.probes]
+    return CheckResult(figures, find_problems(checked))
 
 
 def clean_corpus(
@@ -115,7 +116,7 @@ def _count(pairs: Iterable[Pair], progress: Callable[[int], None] | None) -> Ite
             progress(number)
 
 
-def describe_probe(probe: CorpusProbe) -> dict[str, Any]:
+def describe_probe(probe: CorpusProbe, *, is_dev: bool) -> dict[str, Any]:
     """Return the figures of one corpus."""
     sides = probe.languages
     num_sampled = max(len(probe.sample), 1)
@@ -123,6 +124,7 @@ def describe_probe(probe: CorpusProbe) -> dict[str, Any]:
     return {
         "corpus": probe.config.title,
         "name": probe.name,
+        "is_dev": is_dev,
         "num_read": probe.report.num_read,
         "num_kept": probe.report.num_kept,
         "src_language": sides.src.language,

@@ -75,3 +75,21 @@ def test_series_are_rejected(invoke, tmp_path):
     (tmp_path / "a.csv").write_text("y\n1\n")
     config.write_text('[series]\npaths = ["a.csv"]\ntargets = ["y"]\n')
     assert isinstance(invoke(config).exception, ConfigError)
+
+
+def test_the_chosen_columns_are_named_on_stderr(invoke, toy, tmp_path):
+    sides = (path.read_text("utf-8").splitlines() for path in (toy.src, toy.tgt))
+    rows = [f"{n}\t{src}\t{tgt}" for n, (src, tgt) in enumerate(zip(*sides, strict=True))]
+    table = tmp_path / "table.tsv"
+    table.write_text("id\tquestion\tanswer\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    result = invoke("--path", table, "--json")
+    assert "source is column 'question', target is column 'answer'" in result.stderr
+    assert json.loads(result.stdout)["corpora"][0]["num_read"] == len(rows)
+
+
+def test_dev_is_told_from_train(invoke, files, toy):
+    options = (*files, "--dev-src", toy.src, "--dev-tgt", toy.tgt)
+    lines = invoke(*options).stdout.splitlines()
+    assert ["(dev)" in line for line in lines[1:3]] == [False, True]
+    corpora = json.loads(invoke(*options, "--json").stdout)["corpora"]
+    assert [corpus["is_dev"] for corpus in corpora] == [False, True]
