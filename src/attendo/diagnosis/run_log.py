@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attendo.core.run_folder import METRIC_LABELS
+from attendo.core.run_folder import METRIC_LABELS, is_outdated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,8 +66,17 @@ class TrainingLog:
 
     @property
     def best(self) -> Point | None:
-        """The best validation."""
-        return find_best(self.dev_score, self.metric)
+        """The best validation, by the rule of early stopping: an outdated score does not count."""
+        losses = {point.step: point.value for point in self.dev_loss}
+        best: Point | None = None
+        for point in self.dev_score:
+            if (
+                best is None
+                or find_best((best, point), self.metric) is point
+                or is_outdated(losses.get(best.step), losses.get(point.step))
+            ):
+                best = point
+        return best
 
     @property
     def last_step(self) -> int:

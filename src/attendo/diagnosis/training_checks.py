@@ -107,7 +107,8 @@ def check_length(record: RunRecord) -> Iterator[TrainingFinding]:
         return
     text = message("ended after {count} steps: too few to learn from text", count=f"{steps:,}")
     hint = "start a new run with more steps; without --steps they follow from the data"
-    yield TrainingFinding("few_steps", "warning", text, hint, record.command(steps=USUAL_STEPS))
+    command = record.command(*record.settings_for(USUAL_STEPS), steps=USUAL_STEPS)
+    yield TrainingFinding("few_steps", "warning", text, hint, command)
 
 
 def has_collapsed(record: RunRecord) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attendo.diagnosis.run_log import TrainingLog
 from attendo.model.config import TransformerConfig
 from attendo.model.presets import get_preset
+from attendo.tasks.planner import NUM_VALIDATIONS, WARMUP_FRACTION
 from attendo.training.config import TrainConfig
 from attendo.training.schedule import PAPER_WARMUP_STEPS, learning_rate, noam
 
@@ -106,6 +108,15 @@ class RunRecord:
         words += ["--steps", str(steps)] if steps is not None else []
         words += [word for setting in settings for word in ("--set", setting)]
         return shlex.join(words)
+
+    def settings_for(self, steps: int) -> list[str]:
+        """Return the settings that follow from the number of steps, if they were chosen by it."""
+        chosen = (self.config.get("plan") or {}).get("auto") or ()
+        values = {
+            "train.warmup_steps": max(round(WARMUP_FRACTION * steps), 1),
+            "train.save_every": math.ceil(steps / NUM_VALIDATIONS),
+        }
+        return [f"{key}={value}" for key, value in values.items() if key in chosen]
 
     def lower_rate_settings(self) -> list[str]:
         """Return settings with a lower peak of the learning rate, at most the paper's."""

@@ -9,9 +9,11 @@ import pytest
 
 from attendo.core.run_folder import RunFolder
 from attendo.diagnosis import training_checks
+from attendo.diagnosis.run_log import TrainingLog
 from attendo.diagnosis.training_checks import check_training
 from attendo.diagnosis.training_record import RunRecord
 from attendo.tasks.request import TrainRequest
+from attendo.training.early_stopping import EarlyStopping
 
 HEALTHY_DATA = {
     "pairs": 50_000,
@@ -226,4 +228,25 @@ def test_bug_a_run_of_twenty_steps_must_not_be_called_collapsed(diagnose, monkey
     monkeypatch.setattr(training_checks, "MIN_STEPS", 401)
     found = diagnose(LOSSES, scores=POOR, stopped="max_steps")
     assert "collapsed" not in found
-    assert "--steps 1000" in found["few_steps"].command
+    command = found["few_steps"].command
+    assert "--steps 1000" in command
+    # What was chosen for few steps does not suit more of them; the warm-up was given.
+    assert "train.save_every=50" in command
+    assert "warmup_steps" not in command
+
+
+def test_bug_the_best_validation_must_be_that_of_the_run_itself(tmp_path):
+    """As in `EarlyStopping`: the chrF of an early validation is outdated by a much lower loss."""
+    folder = RunFolder(tmp_path)
+    folder.config_path.write_text('{"train": {"early_stopping_metric": "chrf"}}')
+    curve = [(8.0, 6.0), (7.9, 6.5), (6.0, 5.0), (5.9, 6.2), (5.8, 6.2)]
+    stopping = EarlyStopping("chrf", patience=None)
+    lines = []
+    for step, (loss, chrf) in enumerate(curve, 1):
+        stopping.update(step, loss, chrf)
+        lines.append(
+            json.dumps({"event": "validation", "step": step, "loss": loss, "chrf": chrf}) + "\n"
+        )
+    folder.log_path.write_text("".join(lines))
+    best = TrainingLog.read(folder).best
+    assert best == (stopping.best_step, stopping.best_score) == (4, 6.2)
