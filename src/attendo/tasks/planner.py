@@ -56,6 +56,8 @@ MIN_EPOCHS = 3
 BUDGET_FRACTION = 0.85
 """Share of a time budget that is planned for training steps; the rest is for validation, averaging
 and scoring, and for a machine that gets slower."""
+MAX_SHOWN_SECONDS = 120
+"""Shorter times are shown in seconds, longer ones in minutes."""
 
 
 class PlanConfig(Config):
@@ -290,30 +292,37 @@ def fit_steps(config: RunConfig, facts: DataFacts, seconds_per_step: float) -> R
 def budget_error(config: RunConfig, facts: DataFacts, seconds_per_step: float) -> ConfigError:
     """Return the error for a budget that the model, or even the smallest one, exceeds."""
     is_smallest = "model.preset" in config.plan.auto
-    hint = "use --budget {minutes}m or more, or fewer examples"
+    hint = "use --budget {budget} or more, or fewer examples"
     if not is_smallest and config.model.init_from is None:
-        hint = "use --budget {minutes}m or more, fewer examples, or leave out --preset"
+        hint = "use --budget {budget} or more, fewer examples, or leave out --preset"
     steps = MIN_EPOCHS * steps_per_epoch(config, facts)
-    minutes = math.ceil(steps * seconds_per_step / 60 / BUDGET_FRACTION)
+    seconds = steps * seconds_per_step / BUDGET_FRACTION
+    is_short = seconds < MAX_SHOWN_SECONDS
+    needed = math.ceil(seconds) if is_short else math.ceil(seconds / 60)
     return ConfigError(
         message(
             "{count} examples cannot be trained on within {budget} here: {epochs} epochs of "
-            "{model} take {minutes}",
+            "{model} take {needed}",
             count=f"{facts.num_examples:,}",
-            budget=_format_minutes(config.plan.budget_minutes or 0.0),
+            budget=_format_duration(60 * (config.plan.budget_minutes or 0.0)),
             epochs=MIN_EPOCHS,
             model=message("the smallest model") if is_smallest else message("this model"),
-            minutes=_format_minutes(minutes),
+            needed=_format_duration(needed if is_short else 60 * needed),
         ),
-        hint=message(hint, minutes=minutes),
+        hint=message(hint, budget=f"{needed}{'s' if is_short else 'm'}"),
     )
 
 
-def _format_minutes(minutes: float) -> str:
-    """Return a duration in words."""
-    if minutes < 2:
-        return message("{count} seconds", count=f"{60 * minutes:,.0f}")
-    return message("{count} minutes", count=f"{minutes:,.0f}")
+def _format_duration(seconds: float) -> str:
+    """Return a duration in words.
+
+    >>> [_format_duration(seconds) for seconds in (1, 90, 1800)]
+    ['1 second', '90 seconds', '30 minutes']
+    """
+    if seconds >= MAX_SHOWN_SECONDS:
+        return message("{count} minutes", count=f"{seconds / 60:,.0f}")
+    count = f"{seconds:,.0f}"
+    return message("{count} second" if count == "1" else "{count} seconds", count=count)
 
 
 # -- what is printed

@@ -133,6 +133,9 @@ def test_a_budget_shortens_training_or_takes_a_smaller_model():
     assert "within 5 minutes" in str(error)
     assert "3 epochs of the smallest model" in str(error)
     assert "--budget 91m" in error.hint
+    short = budget_error(make_config(budget_minutes=1 / 60), facts, 0.1)
+    assert "within 1 second here" in str(short)
+    assert "--budget 10s" in short.hint
 
 
 def test_a_model_that_is_given_is_not_called_the_smallest_one():
