@@ -146,12 +146,11 @@ def read_config(options: dict[str, Any], settings: list[str]) -> ServeConfig:
     from attendo.core.errors import InputError
     from attendo.core.run_folder import MODEL_INDEX_FILE, ModelFolder, export_engine
     from attendo.serving.config import ServeConfig
-    from attendo.text.lines import check_readable
+    from attendo.text.lines import check_exists
 
     config = ServeConfig(**override(options, settings))
     for folder in config.models:
-        if not folder.exists():
-            check_readable(folder)  # suggests a name
+        check_exists(folder)
         if not ModelFolder.find(folder).exists() and export_engine(folder) is None:
             raise InputError(
                 message(

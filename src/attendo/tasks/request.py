@@ -27,7 +27,7 @@ from attendo.tasks.replay import add_replay
 from attendo.tasks.resume import check_run_folder
 from attendo.tasks.warm_start import apply_init_from
 from attendo.text.languages import parse_language
-from attendo.text.lines import check_readable
+from attendo.text.lines import check_exists, check_readable
 from attendo.training.progress import NullReporter, Reporter
 from attendo.training.show_progress import show_progress
 
@@ -117,8 +117,8 @@ class TrainRequest:
             check_readable(Path(path))
         if self.init_from:
             raise_if_not_shipped(Path(self.init_from))
-            if not resolve_shipped(self.init_from).exists():
-                check_readable(Path(self.init_from))  # suggests a name
+            if resolve_shipped(self.init_from) == Path(self.init_from):  # not a name of ours
+                check_exists(Path(self.init_from))
         config = self.build_config(reporter=reporter)
         for path in config.paths:
             check_readable(path)

@@ -62,15 +62,24 @@ class Address(str):
 
 def check_readable(path: Path) -> None:
     """Raise an `InputError` if a path is missing, a folder, or an unsupported archive."""
+    check_exists(path)
     if path.is_dir():
         raise InputError(message("{path} is a folder", path=path), hint="name the file in it")
-    if not path.exists():
-        raise InputError(message("{path} does not exist", path=path), hint=_suggest_file(path))
     if path.suffix.lower() in UNSUPPORTED_COMPRESSIONS:
         raise InputError(
             message("{path} is compressed as {suffix}", path=path, suffix=path.suffix),
             hint="decompress it first; only plain text and .gz can be read",
         )
+
+
+def check_exists(path: Path) -> None:
+    """Raise an `InputError` that suggests a name unless a path is that of a file or a folder."""
+    try:
+        exists = path.exists()
+    except OSError as error:  # such as a name that is too long
+        raise _unreadable(path, error) from None
+    if not exists:
+        raise InputError(message("{path} does not exist", path=path), hint=_suggest_file(path))
 
 
 def _suggest_file(path: Path) -> str:
@@ -108,10 +117,14 @@ def open_bytes(path: Path | Address, file: BinaryIO | None = None) -> Iterator[i
             hint="download or compress it again; `gzip -t` checks it",
         ) from None
     except OSError as error:
-        raise InputError(
-            message("cannot read {path}: {detail}", path=path, detail=error.strerror or str(error)),
-            hint="check the path and its permissions",
-        ) from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path | Address, error: OSError) -> InputError:
+    return InputError(
+        message("cannot read {path}: {detail}", path=path, detail=error.strerror or str(error)),
+        hint="check the path and its permissions",
+    )
 
 
 def check_gzip(path: Path | Address) -> None:

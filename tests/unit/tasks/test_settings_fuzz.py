@@ -1,4 +1,4 @@
-"""Every setting with every kind of wrong value: an error that says so, or a config that trains.
+"""Every setting and option with every kind of wrong value: an error, or a config that trains.
 
 The full product is `slow`; `make test` runs each key with a few values and each value with a few
 keys.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 from contextlib import suppress
+from dataclasses import fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +24,7 @@ from attendo.tasks.run import train_run
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
+    from dataclasses import Field
     from pathlib import Path
 
 HUGE = 10**20
@@ -105,6 +108,54 @@ def test_a_wrong_value_is_an_error_of_ours(key: str, files: Path, tmp_path: Path
     for name in (*QUICK_VALUES, list(VALUES)[len(key) % len(VALUES)]):
         with suppress(AttendoError):
             build_config(files, tmp_path, key, name)
+
+
+TEXTS = (
+    *("", " ", "x", "0", "-1", "1e99", "nan", "a=b", "zz-ZZ", "\x00", "é" * 5000),
+    *("/nonexistent/f", ".", "src", "sea.csv"),
+)
+"""What a person may type by mistake after an option."""
+OVERRIDES = (
+    *("=", "train", "train.max_steps=", "train.max_steps=[", "train.max_steps=1979-05-27"),
+    *("plan=1", 'plan.auto=["train.zzz"]', "plan.budget_minutes=nan", "data=1", "data.dev=x"),
+    *("data.corpora=[]", "data.corpora=[{}]", "model.kind=series", "series.targets=x"),
+)
+"""Settings of `--set` that are not those of a table above."""
+NUMBERS = (0, -1, 3, HUGE, 0.3, -0.5, float("nan"), float("inf"))
+
+
+def option_values(option: Field[Any]) -> list[Any]:
+    """Return wrong values for an option, of the types that the command line gives it."""
+    kind = str(option.type)
+    values: list[Any] = []
+    if option.name == "settings":
+        values = list(OVERRIDES)
+    if "str" in kind or "Paths" in kind:
+        values += TEXTS
+    if "int" in kind or "float" in kind:
+        values += NUMBERS
+    takes_many = "Paths" in kind or "Sequence" in kind
+    return [[value] if takes_many else value for value in values]
+
+
+@pytest.mark.parametrize(
+    "option", [one for one in fields(TrainRequest) if one.name != "columns"], ids=attrgetter("name")
+)
+@pytest.mark.parametrize("data", ["pairs", "table", "series"])
+def test_a_wrong_option_is_an_error_of_ours(
+    option: Field[Any], data: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    given: dict[str, Any] = {
+        "pairs": {"src": ["src"], "tgt": ["tgt"]},
+        "table": {"path": ["sea.csv"]},
+        "series": {"series": ["sea.csv"], "columns": {"targets": ["y"]}},
+    }[data]
+    if option.name.startswith("replay"):
+        given = given | {"replay_src": ["src"], "replay_tgt": ["tgt"]}
+    for value in option_values(option):
+        with suppress(AttendoError):
+            TrainRequest(**(given | {option.name: value})).check(out=tmp_path / "run")
 
 
 class WouldTrainError(AttendoError):
