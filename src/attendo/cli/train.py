@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +38,8 @@ from attendo.core.errors import ConfigError
 from attendo.core.message import message
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from attendo.i18n.messages import Lang
@@ -149,7 +152,11 @@ def train(
     request = TrainRequest.from_arguments({**arguments, "columns": columns})
     # Under torchrun, rank 0 prints.
     console = make_console(quiet=os.environ.get("RANK", "0") != "0")
-    with survive_closed_terminal(), ProgressReporter(console, lang=choose_language()) as bar:
+    with (
+        survive_closed_terminal(),
+        explain_interruption(),
+        ProgressReporter(console, lang=choose_language()) as bar,
+    ):
         run_config = request.check(reporter=bar, out=None if dry_run else out, force=force)
         if out is None or dry_run:
             from attendo.tasks.dry_run import describe_run
@@ -167,6 +174,19 @@ def train(
             reporter=bar,
         )
     print_finished_run(console, finished_run, choose_language())
+
+
+@contextmanager
+def explain_interruption() -> Iterator[None]:
+    """Say how to go on after Ctrl-C outside of training, which has its own message."""
+    from attendo.i18n.messages import choose_language, translate_message
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        text = "stopped; run the same command again: it continues from what is saved"
+        typer.echo(translate_message(text, choose_language()), err=True)
+        raise
 
 
 def print_finished_run(console: Console, finished_run: FinishedRun, lang: Lang) -> None:

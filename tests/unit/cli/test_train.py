@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 import attendo
+from attendo.cli import main
 from attendo.core.device import use_threads
 from attendo.core.errors import ConfigError, InputError
 from attendo.corpora.fetch import FetchedCorpus
@@ -198,3 +199,18 @@ def test_bug_settings_as_one_text_must_not_be_read_letter_by_letter():
 def test_bug_no_threads_must_be_an_error_of_ours():
     with pytest.raises(InputError):
         use_threads(0)
+
+
+def test_an_interruption_before_training_is_explained(tmp_path, monkeypatch, capsys):
+    def interrupt(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    for side in ("en", "fr"):
+        (tmp_path / f"a.{side}").write_text("one\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("attendo.tasks.run.train_run", interrupt)
+    monkeypatch.setenv("ATTENDO_LANG", "en")
+    with pytest.raises(SystemExit) as caught:
+        main.run(["train", "--src", "a.en", "--tgt", "a.fr", "--out", "run"])
+    assert caught.value.code == 130
+    assert "run the same command again" in capsys.readouterr().err
