@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -27,15 +28,24 @@ if TYPE_CHECKING:
 
 
 def choose_settings(
-    task: Task, processes: ProcessGroup, reporter: Reporter, *, is_resumed: bool
+    task: Task,
+    processes: ProcessGroup,
+    reporter: Reporter,
+    *,
+    is_resumed: bool,
+    started: float | None = None,
 ) -> Task:
-    """Return the task with every setting that was left open: as stored, or chosen now."""
+    """Return the task with every setting that was left open: as stored, or chosen now.
+
+    `started` is when the command began, by `time.monotonic`: a time budget runs from then on.
+    """
     if is_resumed:
         return task.with_config(task.config.resume_plan(RunConfig(**task.folder.read_config())))
     facts = task.data_facts()
     config = apply_plan(task.config, facts, _find_machine(processes))
     if config.plan.budget_minutes is not None:
-        config = _fit_budget(task, config, facts, processes, reporter)
+        now = time.monotonic()
+        config = _fit_budget(task, config, facts, processes, reporter, started=started or now)
     return task.with_config(config)
 
 
@@ -49,19 +59,26 @@ def _find_machine(processes: ProcessGroup) -> Machine:
 
 
 def _fit_budget(
-    task: Task, config: RunConfig, facts: DataFacts, processes: ProcessGroup, reporter: Reporter
+    task: Task,
+    config: RunConfig,
+    facts: DataFacts,
+    processes: ProcessGroup,
+    reporter: Reporter,
+    *,
+    started: float,
 ) -> RunConfig:
     """Return the config of the largest model that can be trained in time, by measured steps."""
-    candidate, fitting, seconds = config, None, 0.0
+    candidate, fitting, seconds, elapsed = config, None, 0.0, 0.0
     for candidate in (config, *smaller_models(config)):
         reporter.stage("timing", 0, None)
         seconds = processes.broadcast(measure_step(task.with_config(candidate), processes))
-        fitting = fit_steps(candidate, facts, seconds)
+        elapsed = processes.broadcast(time.monotonic() - started)
+        fitting = fit_steps(candidate, facts, seconds, elapsed=elapsed)
         # A smaller model that can do most of its steps is better than a larger one that cannot.
         if fitting is not None and 2 * fitting.train.max_steps >= candidate.train.max_steps:
             break
     if fitting is None:
-        raise budget_error(candidate, facts, seconds)
+        raise budget_error(candidate, facts, seconds, elapsed=elapsed)
     return fitting
 
 

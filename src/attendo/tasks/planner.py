@@ -276,33 +276,43 @@ def smaller_models(config: RunConfig) -> list[RunConfig]:
     ]
 
 
-def fit_steps(config: RunConfig, facts: DataFacts, seconds_per_step: float) -> RunConfig | None:
-    """Return the config with as many steps as the budget allows; None if these are too few."""
-    budget = config.plan.budget_minutes
-    if budget is None:
+def fit_steps(
+    config: RunConfig, facts: DataFacts, seconds_per_step: float, *, elapsed: float = 0.0
+) -> RunConfig | None:
+    """Return the config with as many steps as the budget allows; None if these are too few.
+
+    The preparation of the data has taken `elapsed` seconds of the budget.
+    """
+    if config.plan.budget_minutes is None:
         return config
-    possible = int(BUDGET_FRACTION * 60 * budget / seconds_per_step)
+    available = 60 * config.plan.budget_minutes - elapsed
+    possible = int(BUDGET_FRACTION * available / seconds_per_step)
     least = min(MIN_EPOCHS * steps_per_epoch(config, facts), config.train.max_steps)
     if possible < least:
         return None
     fitting = set_steps(config, min(possible, config.train.max_steps))
-    return _set_open(fitting, {"train.max_minutes": budget})
+    return _set_open(fitting, {"train.max_minutes": round(available / 60, 3)})
 
 
-def budget_error(config: RunConfig, facts: DataFacts, seconds_per_step: float) -> ConfigError:
-    """Return the error for a budget that the model, or even the smallest one, exceeds."""
+def budget_error(
+    config: RunConfig, facts: DataFacts, seconds_per_step: float, *, elapsed: float = 0.0
+) -> ConfigError:
+    """Return the error for a budget that the model, or even the smallest one, exceeds.
+
+    The preparation of the data has taken `elapsed` seconds of it.
+    """
     is_smallest = "model.preset" in config.plan.auto
     hint = "use --budget {budget} or more, or fewer examples"
     if not is_smallest and config.model.init_from is None:
         hint = "use --budget {budget} or more, fewer examples, or leave out --preset"
     steps = MIN_EPOCHS * steps_per_epoch(config, facts)
-    seconds = steps * seconds_per_step / BUDGET_FRACTION
+    seconds = steps * seconds_per_step / BUDGET_FRACTION + elapsed
     is_short = seconds < MAX_SHOWN_SECONDS
     needed = math.ceil(seconds) if is_short else math.ceil(seconds / 60)
     return ConfigError(
         message(
             "{count} examples cannot be trained on within {budget} here: {epochs} epochs of "
-            "{model} take {needed}",
+            "{model} take {needed} with the preparation of the data",
             count=f"{facts.num_examples:,}",
             budget=_format_duration(60 * (config.plan.budget_minutes or 0.0)),
             epochs=MIN_EPOCHS,
@@ -345,7 +355,7 @@ def describe_plan(config: RunConfig, facts: DataFacts, machine: Machine) -> list
             "  training: {steps} steps of {tokens} tokens ({epochs} epochs), learning rate {rate}",
             steps=f"{train.max_steps:,}",
             tokens=f"{train.batch_tokens:,}",
-            epochs=f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.1f}",
+            epochs=_format_epochs(epochs),
             rate=f"{learning_rate(train.warmup_steps, train, d_model=_d_model(config)):.3g}",
         )
     )
@@ -354,12 +364,21 @@ def describe_plan(config: RunConfig, facts: DataFacts, machine: Machine) -> list
         metric = {"chrf": "chrF", "bleu": "BLEU"}.get(train.early_stopping_metric, "loss")
         lines.append(message(text, metric=message(metric), count=train.patience))
     if facts.task == "translation" and config.model.init_from is None:
-        lines.append(message("  expect {quality}", quality=expectation(facts.num_examples)))
+        usual = _find_row(facts, machine, config.plan.quality).epochs
+        if config.plan.budget_minutes is not None and epochs < usual / 2:
+            text = "  the budget is enough for {epochs} of {usual} epochs: expect little"
+            lines.append(message(text, epochs=_format_epochs(epochs), usual=usual))
+        else:
+            lines.append(message("  expect {quality}", quality=expectation(facts.num_examples)))
     options = "--preset, --steps, --budget 30m, --quality, --set"
     if config.model.init_from is not None:
         options = options.removeprefix("--preset, ")
     lines.append(message("  to change it: {options}", options=options))
     return lines
+
+
+def _format_epochs(epochs: float) -> str:
+    return f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.1f}"
 
 
 def _model_title(config: RunConfig) -> str:

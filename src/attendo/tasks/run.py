@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -71,6 +72,7 @@ def train_run(
     reporter: Reporter | None = None,
 ) -> FinishedRun:
     """Prepare the data, train, average, and write the model folder; resume an interrupted run."""
+    started = time.monotonic()
     folder = RunFolder(Path(out))
     reporter = reporter or NullReporter()
     use_threads(threads)
@@ -93,7 +95,9 @@ def train_run(
         )
         is_resumed = folder.exists() and not force
         if config.plan.auto or is_resumed:
-            task = choose_settings(task, processes, reporter, is_resumed=is_resumed)
+            task = choose_settings(
+                task, processes, reporter, is_resumed=is_resumed, started=started
+            )
         if not force and processes.broadcast(int(is_done(task.config, folder))):
             reporter.message(message("already finished: {model}", model=folder.model.path))
             return read_results(task)

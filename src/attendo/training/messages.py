@@ -55,9 +55,10 @@ def stop_message(
             best=f"{stopping.best_step:,}",
         )
     if reason == "max_minutes":
+        minutes = max_minutes or 0.0
         return message(
             "stopped at step {step}: the time limit of {minutes} minutes is reached",
             step=f"{step:,}",
-            minutes=f"{max_minutes:.2g}",
+            minutes=f"{minutes:,.0f}" if minutes >= 10 else f"{minutes:.2g}",
         )
     return None

@@ -126,6 +126,13 @@ def test_a_budget_shortens_training_or_takes_a_smaller_model():
     assert shorter.train.max_steps == 850  # 85 % of 300 seconds
     assert shorter.train.warmup_steps == 85
     assert fit_steps(config, facts, 30.0) is None
+    late = fit_steps(config, facts, 0.3, elapsed=60.0)  # the data took a minute
+    assert late.train.max_steps == 680  # 85 % of 240 seconds
+    plan = config.plan.replace(auto=(*config.plan.auto, "train.max_minutes"))
+    timed = fit_steps(config.replace(plan=plan), facts, 0.3, elapsed=60.0)
+    assert timed.train.max_minutes == 4.0
+    assert fit_steps(config, facts, 0.3, elapsed=301.0) is None
+    assert "--budget 92m" in budget_error(config, facts, 30.0, elapsed=60.0).hint
     sizes = [smaller.model.options for smaller in smaller_models(config)]
     assert [size["d_model"] for size in sizes] == [128, 128]
     assert smaller_models(make_config({"preset": "base"})) == []
@@ -188,6 +195,16 @@ def test_what_was_chosen_is_described():
     assert f"{plan.train.max_steps:,} steps" in text
     assert expectation(10_000) in text
     assert expectation(10_000) != expectation(100_000) != expectation(1_000_000)
+
+
+def test_a_budget_that_is_short_promises_little():
+    facts = facts_of(10_000)
+    config = apply_plan(make_config(budget_minutes=60.0), facts, CPU)
+    usual = "\n".join(describe_plan(fit_steps(config, facts, 0.1), facts, CPU))
+    assert expectation(10_000) in usual
+    shortened = "\n".join(describe_plan(fit_steps(config, facts, 6.0), facts, CPU))
+    assert "enough for 9.9 of 50 epochs: expect little" in shortened
+    assert expectation(10_000) not in shortened
 
 
 def test_bug_the_rate_that_is_printed_must_be_that_of_the_schedule():

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from attendo.core.run_folder import CheckpointFolder, rank_checkpoints
 from attendo.training.early_stopping import EarlyStopping
+from attendo.training.messages import stop_message
 
 
 def validate(losses_and_scores, patience: int = 3) -> EarlyStopping:
@@ -58,3 +61,9 @@ def test_outdated_checkpoints_come_last(tmp_path):
         (folder / "checkpoint.json").write_text(json.dumps({"progress": progress}))
         folders.append(CheckpointFolder(folder))
     assert rank_checkpoints(folders) == [4, 3, 1, 2]
+
+
+@pytest.mark.parametrize(("minutes", "shown"), [(0.25, "0.25"), (30.0, "30"), (120.0, "120")])
+def test_bug_a_time_limit_of_hours_must_not_be_printed_as_a_power_of_ten(minutes, shown):
+    text = stop_message("max_minutes", 7, EarlyStopping("loss", None), minutes)
+    assert text == f"stopped at step 7: its time is over ({shown} minutes)"
