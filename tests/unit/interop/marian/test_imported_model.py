@@ -167,7 +167,8 @@ def test_three_steps_of_fine_tuning(model_dir, files, tmp_path):
     config = json.loads((tmp_path / "run" / "config.json").read_text("utf-8"))
     assert config["model"]["init_from"] == str(model_dir)
     reported = json.loads((tmp_path / "run" / "data.json").read_text("utf-8"))["lines"]
-    assert any(f"model: from {model_dir}, transformer" in line for line in reported)
+    name = f"model: transformer that starts from {model_dir}, "
+    assert any(name in line for line in reported)
     again = fine_tune(model_dir, files, tmp_path / "run", "model.dropout=0.2")  # it is finished
     assert again.report == finished.report
 
