@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def estimate_message(num_steps: int, seconds: float, num_timed: int) -> str:
     """Return how long `num_steps` take, which was measured on the first `num_timed`."""
     return message(
-        "{steps} steps take {duration}, by the first {count} steps, and validation",
+        "{steps} steps take {duration}, measured on the first {count}; validation comes on top",
         steps=f"{num_steps:,}",
         duration=format_duration(seconds),
         count=num_timed,
