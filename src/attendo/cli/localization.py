@@ -79,7 +79,9 @@ def localized_titles(lang: Lang) -> Iterator[None]:
     from rich.text import Text
     from typer import rich_utils
 
-    replaced = {name: translate_message(text, lang) for name, text in HELP_TITLES.items()}
+    replaced: dict[str, Any] = {
+        name: translate_message(text, lang) for name, text in HELP_TITLES.items()
+    }
     replaced["rich_format_error"] = partial(_print_usage_error, rich_utils.rich_format_error, lang)
     originals = {name: getattr(rich_utils, name) for name in replaced}
     strip = Text.rstrip_end
