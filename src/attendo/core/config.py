@@ -29,6 +29,8 @@ Natural = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Size = Annotated[int, Field(ge=1, le=MAX_SIZE)]
 """A dimension of a model: a product of two is still a valid number of weights."""
 Seed = Annotated[int, Field(ge=-MAX_SEED, le=MAX_SEED)]
+NULL = "null"
+"""Stands for no value in `key=value` texts."""
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
@@ -231,6 +233,8 @@ def read_settings(path: Path) -> dict[str, Any]:
 def override(settings: Mapping[str, Any], pairs: Iterable[str]) -> dict[str, Any]:
     """Set dotted keys from `key=value` texts; values are read as TOML, bare words as text.
 
+    The word `null` stands for no value, which TOML cannot write.
+
     >>> override({"train": {"seed": 1}}, ["train.seed=7", "model.norm=pre"])
     {'train': {'seed': 7}, 'model': {'norm': 'pre'}}
     """
@@ -258,6 +262,8 @@ def override(settings: Mapping[str, Any], pairs: Iterable[str]) -> dict[str, Any
 
 
 def _parse_value(text: str) -> Any:
+    if text == NULL:
+        return None
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

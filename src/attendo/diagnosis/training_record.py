@@ -106,6 +106,8 @@ class RunRecord:
         out = path.with_name(f"{path.absolute().name}-2") if is_new else path
         words = ["attendo", "train", str(self.folder.config_path), "--out", str(out)]
         words += ["--steps", str(steps)] if steps is not None else []
+        if steps is not None and self.train.get("max_minutes"):  # it would stop the run again
+            settings += ("train.max_minutes=null",)
         words += [word for setting in settings for word in ("--set", setting)]
         return shlex.join(words)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MUTABLE_SETTINGS = {
     "data.check",
     "train.max_steps",
+    "train.max_minutes",
     "train.patience",
     "train.accumulation_steps",
     "train.save_minutes",

@@ -145,12 +145,12 @@ class TrainRequest:
         if self._is_series_run(base):
             base["series"] = self._series_settings(base)
             base["model"] |= {"init_from": str(self.init_from)} if self.init_from else {}
-            given = override(base, settings)
+            given = _without_null(override(base, settings), "series", "model")
             RunConfig.check_tables(given)
             given = _resolve_paths(given)
             return self._finish_config(given, is_recipe=is_recipe)
         data = self._data_settings(base, reporter or NullReporter())
-        overridden = override({**base, "data": data}, settings)
+        overridden = _without_null(override({**base, "data": data}, settings), "data", "model")
         RunConfig.check_tables(overridden)
         resolved = apply_label_defaults(apply_init_from(self.init_from, overridden))
         if not resolved["data"].get("corpora"):
@@ -479,6 +479,12 @@ def resolve_config_paths(settings: Any, folder: Path, name: str = "") -> Any:
         return settings
     is_below = absolute.is_relative_to(Path.cwd())
     return str(absolute.relative_to(Path.cwd()) if is_below else absolute)
+
+
+def _without_null(settings: dict[str, Any], *required: str) -> dict[str, Any]:
+    """Return the settings without tables that are null; those that are required are empty."""
+    given = {name: table for name, table in settings.items() if table is not None}
+    return {**{name: {} for name in required}, **given}
 
 
 def _is_one_file(corpus: Any) -> bool:

@@ -12,6 +12,7 @@ from attendo.diagnosis import training_checks
 from attendo.diagnosis.run_log import TrainingLog
 from attendo.diagnosis.training_checks import check_training
 from attendo.diagnosis.training_record import RunRecord
+from attendo.tasks.config import RunConfig
 from attendo.tasks.request import TrainRequest
 from attendo.training.early_stopping import EarlyStopping
 
@@ -233,6 +234,20 @@ def test_bug_a_run_of_twenty_steps_must_not_be_called_collapsed(diagnose, monkey
     # What was chosen for few steps does not suit more of them; the warm-up was given.
     assert "train.save_every=50" in command
     assert "warmup_steps" not in command
+    assert "max_minutes" not in command
+
+
+def test_bug_the_command_for_more_steps_must_not_keep_the_time_limit(diagnose, tmp_path):
+    limited = {"stopped": "max_minutes", "settings": ["train.max_minutes=5"]}
+    found = diagnose([5.0, 4.5, 4.0, 3.5, 3.0], chrf=[10.0, 20.0, 30.0, 40.0, 50.0], **limited)
+    words = shlex.split(found["still_improving"].command)
+    assert words[-2:] == ["--set", "train.max_minutes=null"]
+    settings = [words[index + 1] for index, word in enumerate(words) if word == "--set"]
+    steps = int(words[words.index("--steps") + 1])
+    config = TrainRequest(config=words[2], steps=steps, settings=settings).build_config()
+    assert (config.train.max_minutes, config.train.max_steps) == (None, steps)
+    stored = RunConfig(**RunFolder(tmp_path / "run").read_config())
+    assert config.differences(stored) == []  # it resumes the run
 
 
 def test_bug_the_best_validation_must_be_that_of_the_run_itself(tmp_path):

@@ -118,6 +118,7 @@ TEXTS = (
 OVERRIDES = (
     *("=", "train", "train.max_steps=", "train.max_steps=[", "train.max_steps=1979-05-27"),
     *("plan=1", 'plan.auto=["train.zzz"]', "plan.budget_minutes=nan", "data=1", "data.dev=x"),
+    *("data=null", "model=null", "series=null", "train=null", "plan=null", "train.patience=null"),
     *("data.corpora=[]", "data.corpora=[{}]", "model.kind=series", "series.targets=x"),
 )
 """Settings of `--set` that are not those of a table above."""

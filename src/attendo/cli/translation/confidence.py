@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 MARKS: dict[Band, str] = {"high": "✓ high", "check": "? check", "low": "✗ low"}
 COLORS: dict[Band, str] = {"high": "green", "check": "yellow", "low": "red"}
 UNCALIBRATED_NOTE = (
-    "confidence is not calibrated: the model was imported, trained by an older version, or on "
-    "fewer than 100 dev sentences"
+    "confidence is not calibrated: the run is not finished, the model was imported, trained by an "
+    "older version, or on fewer than 100 dev sentences"
 )
 UNSURE_MARK = "?? "
 """Begins a line that is not sure enough."""
