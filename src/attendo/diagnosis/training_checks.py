@@ -43,18 +43,22 @@ def check_training(record: RunRecord) -> list[TrainingFinding]:
     """Return what the files of a run say, the most severe first."""
     findings = [finding for check in CHECKS for finding in check(record)]
     if not any(finding.severity in ("error", "warning") for finding in findings):
-        findings += _nothing_found(record)
+        is_overfitted = any(finding.code == "overfitting" for finding in findings)
+        findings += _nothing_found(record, is_overfitted=is_overfitted)
     findings += check_data(record)
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def _nothing_found(record: RunRecord) -> Iterator[TrainingFinding]:
+def _nothing_found(record: RunRecord, *, is_overfitted: bool) -> Iterator[TrainingFinding]:
     best = record.log.best
     if best is not None and record.log.last_step:
-        text = message(
-            "training is healthy: no collapse, divergence or overfitting in {count} validations",
-            count=len(record.log.dev_loss),
+        template = (
+            "training is healthy: no collapse or divergence in {count} validations"
+            if is_overfitted
+            else "training is healthy: no collapse, divergence or overfitting in {count} "
+            "validations"
         )
+        text = message(template, count=len(record.log.dev_loss))
         yield TrainingFinding("healthy", "good", text)
 
 

@@ -12,6 +12,7 @@ import threading
 import pytest
 from support.quality import TABLE
 
+from attendo.cli.confidence import describe_bands
 from attendo.cli.main import run
 from attendo.translator import Translator
 from attendo.translator.quality import QualityTable
@@ -151,6 +152,14 @@ def test_a_calibrated_band_has_its_share_and_its_evidence(attendo, uppercaser, m
     ]
     assert ["1 of 1" in band for band in bands] == [False, False, True]
     assert "✓ high 97% of 100" in errors
+
+
+def test_a_band_that_no_dev_sentence_had_is_left_out():
+    none = {"count": 0, "num_right": 0, "num_exact": 0}
+    table = QualityTable(**TABLE | {"bands": TABLE["bands"] | {"high": none}})
+    assert "✓ high" in describe_bands(QualityTable(**TABLE))
+    assert "✓ high" not in describe_bands(table)
+    assert "? check" in describe_bands(table)
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,7 @@ def test_a_loss_that_rises_while_chrf_improves_is_not_a_fault(diagnose):
     found = diagnose(**curve, settings=settings, chrf=[10, 20, 30, 29], stopped="max_steps")
     assert found["overfitting"].severity == "info"
     assert found["overfitting"].hint.values["step"] == "300"
+    assert "overfitting" not in found["healthy"].text
 
 
 def test_early_stopping_names_the_best_step(diagnose):

@@ -113,10 +113,11 @@ def describe_bands(table: QualityTable) -> str:
         message(
             "{subject} {share} of {count:,}",
             subject=MARKS[band],
-            share=f"{counts.num_right / max(counts.count, 1):.0%}",
+            share=f"{counts.num_right / counts.count:.0%}",
             count=counts.count,
         )
         for band, counts in table.bands.items()
+        if counts.count
     ]
     return message(
         "right ({criterion}) on {count:,} dev sentences: {shares}",
