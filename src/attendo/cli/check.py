@@ -30,6 +30,7 @@ from attendo.cli.data_options import (  # noqa: TC001 - typer reads the annotati
     TextOption,
     TgtFieldOption,
     TgtOption,
+    only_config,
 )
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
 from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
@@ -74,7 +75,7 @@ def check(
     lang: LangOption = None,
 ) -> None:
     """Check corpora before training: alignment, languages, duplicates, dev set, size."""
-    arguments = dict(locals())
+    arguments = {**locals(), "config": only_config(config)}
     output_lang = choose_language(lang)
     result = run_check(arguments, output_lang)
     if as_json:

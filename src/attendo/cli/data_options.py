@@ -7,9 +7,16 @@ from typing import Annotated
 
 import typer
 
+from attendo.core.errors import ConfigError
+from attendo.core.message import message
+
 ConfigArgument = Annotated[
-    Path | None,
-    typer.Argument(help="A TOML file with the settings of the run.", show_default=False),
+    list[Path] | None,
+    typer.Argument(
+        metavar="CONFIG",
+        help="A TOML file with the settings of the run.",
+        show_default=False,
+    ),
 ]
 SrcOption = Annotated[
     list[Path] | None, typer.Option(help="Source sentences, one per line (repeatable).")
@@ -55,3 +62,20 @@ PairOption = Annotated[str | None, typer.Option(help="Language pair of the corpu
 MirrorOption = Annotated[
     str | None, typer.Option(help="A folder or an address to fetch the corpus from.")
 ]
+
+
+def only_config(paths: list[Path] | None) -> Path | None:
+    """Return the config file; raise if there are more, such as the two files of a corpus."""
+    if paths is not None and len(paths) > 1:
+        src, tgt = paths[:2]
+        raise ConfigError(
+            message(
+                "{count} config files: {names}",
+                count=len(paths),
+                names=", ".join(map(str, paths)),
+            ),
+            hint=message(
+                "give text files with --src and --tgt: --src {src} --tgt {tgt}", src=src, tgt=tgt
+            ),
+        )
+    return paths[0] if paths else None

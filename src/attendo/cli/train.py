@@ -27,6 +27,7 @@ from attendo.cli.data_options import (  # noqa: TC001 - typer reads the annotati
     TextOption,
     TgtFieldOption,
     TgtOption,
+    only_config,
 )
 from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
     DeviceOption,
@@ -134,7 +135,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a model on your own files, text or time series, up to a finished model folder."""
-    arguments = dict(locals())
+    arguments = {**locals(), "config": only_config(config)}
     from attendo.i18n.messages import choose_language
     from attendo.tasks.request import TrainRequest
     from attendo.training.progress import ProgressReporter

@@ -64,13 +64,12 @@ def read_run_summary(directory: str | Path) -> RunSummary:
         if model.exists():
             return _summarize_model(model)
     except (KeyError, TypeError, AttributeError) as error:
+        reason = message("the JSON files in {path} are not those of a run", path=path)
+        if isinstance(error, KeyError):
+            text = "{reason}: they have no '{key}'"
+            reason = message(text, reason=reason, key=error.args[0])
         raise InputError(
-            message(
-                "the JSON files in {path} are not those of a run: {name} {error}",
-                path=path,
-                name=type(error).__name__,
-                error=error,
-            ),
+            reason,
             hint="give the folder that attendo train wrote (its --out)",
         ) from None
     reason = (

@@ -17,6 +17,7 @@ from attendo.core.run_folder import RunFolder
 from attendo.core.unfinished_run import describe_progress
 from attendo.tasks.config import RunConfig
 from attendo.tasks.registry import task_class_for
+from attendo.text.lines import check_exists
 from attendo.training.progress import NullReporter
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def finish_run(
 
 def check_can_finish(folder: RunFolder) -> None:
     """Raise unless a folder has a run with a checkpoint."""
+    check_exists(folder.path)
     if not folder.is_run():
         raise InputError(
             message("{path} is not a run folder", path=folder.path),

@@ -214,3 +214,12 @@ def test_an_interruption_before_training_is_explained(tmp_path, monkeypatch, cap
         main.run(["train", "--src", "a.en", "--tgt", "a.fr", "--out", "run"])
     assert caught.value.code == 130
     assert "run the same command again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["train", "check"])
+def test_two_files_without_options_get_the_options_for_them(verb, monkeypatch, capsys):
+    monkeypatch.setenv("ATTENDO_LANG", "en")
+    with pytest.raises(SystemExit) as caught:
+        main.run([verb, "a.en", "a.fr"])
+    assert caught.value.code == 2
+    assert "--src a.en --tgt a.fr" in capsys.readouterr().err

@@ -219,8 +219,11 @@ def test_finishing_rejects_while_a_process_trains(interrupted):
 
 
 def test_finishing_what_is_not_a_run_or_has_nothing_yet(interrupted, tmp_path):
-    with pytest.raises(InputError, match="not a run folder"):
+    with pytest.raises(InputError, match="nothing does not exist"):
         finish_run(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="not a run folder"):
+        finish_run(tmp_path / "empty")
     shutil.rmtree(interrupted.checkpoints_dir)
     with pytest.raises(InputError, match="no checkpoint yet"):
         finish_run(interrupted.path)
