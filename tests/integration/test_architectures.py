@@ -106,4 +106,4 @@ def test_a_wrong_kind_names_the_nearest(corpus, tmp_path):
     arguments += ["--out", tmp_path / "x", "--model"]
     assert "rnn-attention" in attendo(*arguments, "rnn-atention")[2]
     errors = attendo(*arguments, "conv-s2s", "--set", "model.num_heads=2")[2]
-    assert "unknown key 'num_heads'" in errors
+    assert "unknown key 'model.num_heads'" in errors

@@ -29,6 +29,9 @@ Natural = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Size = Annotated[int, Field(ge=1, le=MAX_SIZE)]
 """A dimension of a model: a product of two is still a valid number of weights."""
 Seed = Annotated[int, Field(ge=-MAX_SEED, le=MAX_SEED)]
+UNKNOWN_KEY, WRONG_VALUE = "unknown key '{key}': {detail}", "{name} = {value}: {detail}"
+KEY_FIELDS = {UNKNOWN_KEY: "key", WRONG_VALUE: "name"}
+"""Reasons that begin with a key, and the value that has it."""
 NULL = "null"
 """Stands for no value in `key=value` texts."""
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -64,23 +67,12 @@ class Config(BaseModel):
         cause = details.get("ctx", {}).get("error")
         if details["type"] == "extra_forbidden":
             return [
-                message(
-                    "unknown key '{key}': {detail}",
-                    key=path,
-                    detail=cls._suggest_key(path),
-                )
+                message(UNKNOWN_KEY, key=path, detail=cls._suggest_key(path)),
             ]
         if isinstance(cause, ConfigError):
-            if not path:
-                return list(cause.reasons)
-            template = "{name}: {detail}"
-            return [message(template, name=path, detail=reason) for reason in cause.reasons]
+            return [_add_path(path, reason) for reason in cause.reasons]
         detail = validation_message(details)
-        return [
-            message(
-                "{name} = {value}: {detail}", name=path, value=repr(details["input"]), detail=detail
-            )
-        ]
+        return [message(WRONG_VALUE, name=path, value=repr(details["input"]), detail=detail)]
 
     @classmethod
     def _suggest_key(cls, name: str) -> str:
@@ -155,6 +147,17 @@ class Config(BaseModel):
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some settings changed, validated like a new config."""
         return type(self)(**{**self.model_dump(), **changes})
+
+
+def _add_path(path: str, reason: str) -> str:
+    """Return a reason of a nested config: about `train.max_steps`, as it is typed."""
+    if not path:
+        return reason
+    field = KEY_FIELDS.get(getattr(reason, "template", ""))
+    if isinstance(reason, Message) and field is not None:
+        values = {**reason.values, field: f"{path}.{reason.values[field]}"}
+        return message(reason.template, **values)
+    return message("{name}: {detail}", name=path, detail=reason)
 
 
 def _union_members(annotation: Any) -> tuple[Any, ...]:

@@ -43,7 +43,7 @@ def test_nested_unknown_key_is_named_with_its_path():
     with pytest.raises(ConfigError) as caught:
         Outer(train={"max_step": 3}, nam="x")
     assert len(caught.value.reasons) == 2
-    assert "train: unknown key 'max_step': did you mean 'max_steps'?" in str(caught.value)
+    assert "unknown key 'train.max_step': did you mean 'max_steps'?" in str(caught.value)
     assert "unknown key 'nam': did you mean 'name'?" in str(caught.value)
 
 

@@ -25,15 +25,15 @@ def test_defaults_are_the_papers():
 @pytest.mark.parametrize(
     ("parts", "reported"),
     [
-        ({"train": {"max_step": 5}}, r"train: unknown key 'max_step': did you mean 'max_steps'"),
-        ({"model": {"num_layer": 2}}, r"model: unknown key 'num_layer': did you mean 'num_layers'"),
+        ({"train": {"max_step": 5}}, r"unknown key 'train.max_step': did you mean 'max_steps'"),
+        ({"model": {"num_layer": 2}}, r"unknown key 'model.num_layer': did you mean 'num_layers'"),
         ({"model": {"preset": "smal"}}, "did you mean 'small'"),
         ({"trian": {}}, "unknown key 'trian': did you mean 'train'"),
-        ({"train": {"schedule": "linear"}}, "train: schedule = 'linear'"),
-        ({"train": {"max_steps": 0}}, "train: max_steps = 0"),
+        ({"train": {"schedule": "linear"}}, "train.schedule = 'linear'"),
+        ({"train": {"max_steps": 0}}, "train.max_steps = 0"),
         ({"train": {"keep_last": 2}}, "average_checkpoints 5 needs keep_last"),
         ({"model": {"kind": "rnn"}}, "model: no model kind 'rnn': "),
-        ({"model": {"vocab_size": 9}}, "unknown key 'vocab_size'"),
+        ({"model": {"vocab_size": 9}}, "unknown key 'model.vocab_size'"),
     ],
 )
 def test_typos_get_the_nearest_name(parts, reported):
