@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attendo.cli.console import make_console
-from attendo.cli.data_options import (  # noqa: TC001 - typer reads the annotations
+from attendo.cli.data_options import (
     ConfigArgument,
     CorpusOption,
     DevPathOption,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attendo.cli.console import make_console, survive_closed_terminal
-from attendo.cli.data_options import (  # noqa: TC001 - typer reads the annotations
+from attendo.cli.data_options import (
     ConfigArgument,
     CorpusOption,
     DevPathOption,

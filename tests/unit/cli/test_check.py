@@ -87,7 +87,7 @@ def test_the_chosen_columns_are_named_on_stderr(invoke, toy, tmp_path):
     assert json.loads(result.stdout)["corpora"][0]["num_read"] == len(rows)
 
 
-def test_dev_is_told_from_train(invoke, files, toy):
+def test_dev_is_marked(invoke, files, toy):
     options = (*files, "--dev-src", toy.src, "--dev-tgt", toy.tgt)
     lines = invoke(*options).stdout.splitlines()
     assert ["(dev)" in line for line in lines[1:3]] == [False, True]

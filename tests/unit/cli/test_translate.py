@@ -10,9 +10,9 @@ import sys
 import threading
 
 import pytest
+from attendo.cli.confidence import describe_bands
 from support.quality import TABLE
 
-from attendo.cli.confidence import describe_bands
 from attendo.cli.main import run
 from attendo.translator import Translator
 from attendo.translator.quality import QualityTable
