@@ -10,10 +10,10 @@ import sys
 import threading
 
 import pytest
-from attendo.cli.confidence import describe_bands
 from support.quality import TABLE
 
 from attendo.cli.main import run
+from attendo.cli.translation.confidence import describe_bands
 from attendo.translator import Translator
 from attendo.translator.quality import QualityTable
 
