@@ -66,4 +66,5 @@ def test_outdated_checkpoints_come_last(tmp_path):
 @pytest.mark.parametrize(("minutes", "shown"), [(0.25, "0.25"), (30.0, "30"), (120.0, "120")])
 def test_bug_a_time_limit_of_hours_must_not_be_printed_as_a_power_of_ten(minutes, shown):
     text = stop_message("max_minutes", 7, EarlyStopping("loss", None), minutes)
-    assert text == f"stopped at step 7: its time is over ({shown} minutes)"
+    assert text.startswith("stopped at step 7")
+    assert f" {shown} minutes" in text
