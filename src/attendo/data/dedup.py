@@ -11,8 +11,6 @@ from array import array
 from bisect import bisect_left
 from hashlib import blake2b
 
-import numpy as np
-
 MAX_RECENT = 32_768
 """Number of hashes in the Python set before they are merged into the sorted array."""
 
@@ -64,6 +62,8 @@ class HashSet64:
 
     def _merge(self) -> None:
         """Merge both parts in place: a stable sort merges two sorted runs in linear time."""
+        import numpy as np  # here, since settings are checked before anything heavy is imported
+
         self._sorted.extend(sorted(self._recent))
         np.frombuffer(self._sorted, dtype=np.uint64).sort(kind="stable")
         self._recent.clear()

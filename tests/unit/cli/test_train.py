@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import attendo
@@ -223,3 +226,19 @@ def test_two_files_without_options_get_the_options_for_them(verb, monkeypatch, c
         main.run([verb, "a.en", "a.fr"])
     assert caught.value.code == 2
     assert "--src a.en --tgt a.fr" in capsys.readouterr().err
+
+
+def test_settings_are_checked_without_heavy_libraries(tmp_path):
+    for side in ("en", "fr"):
+        (tmp_path / f"a.{side}").write_text("one\n")
+    files = ["--src", f"{tmp_path}/a.en", "--tgt", f"{tmp_path}/a.fr", "--out", f"{tmp_path}/r"]
+    arguments = ["train", *files, "--quality", "bst"]
+    code = (
+        "import sys\nfrom attendo.cli.main import run\n"
+        f"try: run({arguments!r})\n"
+        "except SystemExit as error: assert error.code == 2\n"
+        "assert not {'torch', 'numpy'} & set(sys.modules), 'heavy import'"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "best" in done.stderr
