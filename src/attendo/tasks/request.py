@@ -22,11 +22,12 @@ from attendo.tasks.classification.settings import apply_label_defaults
 from attendo.tasks.config import RunConfig
 from attendo.tasks.planner import QUALITIES, find_open_settings
 from attendo.tasks.registry import task_name
+from attendo.tasks.remote_inputs import fetch_inputs
 from attendo.tasks.replay import add_replay
 from attendo.tasks.resume import check_run_folder
 from attendo.tasks.warm_start import apply_init_from
 from attendo.text.languages import parse_language
-from attendo.text.lines import check_readable
+from attendo.text.lines import check_readable, find_address
 from attendo.training.progress import NullReporter, Reporter
 from attendo.training.show_progress import show_progress
 
@@ -113,7 +114,8 @@ class TrainRequest:
         given, must be new or have the same run.
         """
         for path in self._named_files():  # before a model folder is loaded or a corpus downloaded
-            check_readable(Path(path))
+            if find_address(path) is None:
+                check_readable(Path(path))
         if self.init_from and not Path(self.init_from).exists():
             check_readable(Path(self.init_from))  # suggests a name
         config = self.build_config(reporter=reporter)
@@ -139,16 +141,18 @@ class TrainRequest:
         if self.steps is not None:
             settings.append(f"train.max_steps={self.steps}")
         is_recipe = "train" in base
+        shown = reporter or NullReporter()
         if self._is_series_run(base):
             base["series"] = self._series_settings(base)
             base["model"] |= {"init_from": str(self.init_from)} if self.init_from else {}
             given = override(base, settings)
             RunConfig.check_tables(given)
-            given = _resolve_paths(given)
+            given = _resolve_paths(fetch_inputs(given, shown))
             return self._finish_config(given, is_recipe=is_recipe)
-        data = self._data_settings(base, reporter or NullReporter())
+        data = self._data_settings(base, shown)
         overridden = override({**base, "data": data}, settings)
         RunConfig.check_tables(overridden)
+        overridden = fetch_inputs(overridden, shown)
         resolved = apply_label_defaults(apply_init_from(self.init_from, overridden))
         if not resolved["data"].get("corpora"):
             raise ConfigError(
@@ -338,6 +342,7 @@ def train(
     settings: Sequence[str] = (),
     device: str | None = None,
     threads: int | None = None,
+    storage: str | Path | None = None,
     force: bool = False,
     reporter: Reporter | Literal["auto"] | None = "auto",
 ) -> FinishedRun:
@@ -379,7 +384,9 @@ def train(
         settings: `key=value` texts, e.g. `["train.max_steps=100", "model.num_layers=2"]`.
         device: "cpu", "cuda", "cuda:1" or "mps" (Apple); by default a GPU if there is one.
         threads: CPU threads; by default as many as there are cores.
-        force: delete another run in `out`.
+        storage: an address of fsspec, such as "s3://bucket/runs/mine", to which checkpoints and the
+            finished model are copied, and from which the run goes on where `out` is empty.
+        force: delete another run in `out` and `storage`.
         reporter: receives the progress. "auto" (the default) shows a bar on a terminal or in a
             notebook; None shows nothing, and messages are logged.
 
@@ -400,6 +407,7 @@ def train(
         return train_run(
             run_config,
             out,
+            storage=storage,
             force=force,
             device=device,
             threads=threads,

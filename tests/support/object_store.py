@@ -1,0 +1,48 @@
+"""A local server that speaks S3: requests of s3fs go to it instead of to Amazon's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUCKET = "corpora"
+
+
+@pytest.fixture(scope="session")
+def object_store_address() -> Iterator[str]:
+    """Start the server once."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(object_store_address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Return the address of an empty bucket, which this process and its children can use."""
+    import s3fs
+
+    environment = {
+        "AWS_ENDPOINT_URL": object_store_address,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": "/nonexistent",
+        "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    s3fs.S3FileSystem.clear_instance_cache()
+    filesystem = s3fs.S3FileSystem()
+    filesystem.mkdir(BUCKET)
+    yield f"s3://{BUCKET}"
+    filesystem.rm(BUCKET, recursive=True)
+    s3fs.S3FileSystem.clear_instance_cache()
