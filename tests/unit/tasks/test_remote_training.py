@@ -7,7 +7,6 @@ import shutil
 from typing import Any
 
 import pytest
-import s3fs
 import torch
 from support.object_store import bucket, object_store_address
 
@@ -20,6 +19,8 @@ from attendo.tasks.run import train_run
 from attendo.training.progress import NullReporter
 
 __all__ = ["bucket", "object_store_address"]
+
+s3fs = pytest.importorskip("s3fs")
 
 SETTINGS = {
     "data.tokenizer.kind": "word",
@@ -51,7 +52,7 @@ class StopAt(NullReporter):
     def message(self, text: str) -> None:
         self.messages.append(str(text))
 
-    def stage(self, name: str, done: int, total: int | None) -> None:
+    def stage(self, name: str, _done: int, _total: int | None) -> None:
         self.stages.append(name)
 
     def step(self, step, _total, _figures) -> None:
@@ -123,7 +124,10 @@ def test_another_run_is_not_overwritten(bucket, corpus, tmp_path):
 def test_a_corpus_is_downloaded_once_per_version(bucket, corpus, toy):
     reporter = StopAt()
     config = make_config(corpus, reporter)
-    assert [one.read_bytes() for one in config.paths] == [toy.src.read_bytes(), toy.tgt.read_bytes()]
+    assert [one.read_bytes() for one in config.paths] == [
+        toy.src.read_bytes(),
+        toy.tgt.read_bytes(),
+    ]
     assert {f"fetching {one}" for one in corpus.values()} <= set(reporter.stages)
     reporter.stages.clear()
     assert make_config(corpus, reporter).paths == config.paths
@@ -144,7 +148,7 @@ def test_a_pattern_is_one_corpus_per_file(bucket, corpus, toy):
     ]  # fmt: skip
     filesystem.rm(f"{bucket}/text/b.tgt")
     filesystem.invalidate_cache()
-    with pytest.raises(ConfigError, match="matches 2 files, .* 1"):
+    with pytest.raises(ConfigError, match=r"matches 2 files, .* 1"):
         make_config(patterns)
 
 

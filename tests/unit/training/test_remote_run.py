@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -14,6 +14,9 @@ from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.run_folder import RunFolder
 from attendo.training.checkpoint import Checkpoint, CheckpointStore
 from attendo.training.remote_run import RemoteRun
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ADDRESS = "memory://bucket/runs/mine"
 WAIT_SECONDS = 60.0
