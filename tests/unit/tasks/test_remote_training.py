@@ -61,8 +61,9 @@ class StopAt(NullReporter):
 
 
 @pytest.fixture(autouse=True)
-def _cache(toy, monkeypatch):
+def _cache(toy, monkeypatch, tmp_path):
     monkeypatch.setenv("ATTENDO_CACHE", str(toy.cache))
+    monkeypatch.setattr(remote_inputs, "cache_dir", lambda: tmp_path / "cache")
 
 
 @pytest.fixture
@@ -165,7 +166,6 @@ def test_what_cannot_be_read_is_named(bucket, corpus, wrong, expected):
 
 
 def test_a_download_that_ends_early_is_not_kept(bucket, corpus, monkeypatch, tmp_path):
-    monkeypatch.setattr(remote_inputs, "cache_dir", lambda: tmp_path)
     read = s3fs.core.S3File._fetch_range
 
     def cut(self, start, end):
@@ -175,7 +175,7 @@ def test_a_download_that_ends_early_is_not_kept(bucket, corpus, monkeypatch, tmp
         patch.setattr(s3fs.core.S3File, "_fetch_range", cut)
         with pytest.raises(AttendoError, match=r"a\.src"):
             make_config(corpus)
-    assert not list(tmp_path.rglob("a.src*"))
+    assert not list((tmp_path / "cache").rglob("a.src*"))
     assert make_config(corpus).paths[0].stat().st_size > 10
 
 
