@@ -126,8 +126,8 @@ def train(
     storage: Annotated[
         str | None,
         typer.Option(
-            help="Copy checkpoints and the model to this address, e.g. s3://bucket/run, and go on "
-            "from there where the run folder is empty."
+            help="Copy checkpoints and the model to this address, e.g. s3://bucket/run, and "
+            "continue from there where the run folder is empty."
         ),
     ] = None,
     settings: RunSettingsOption = None,

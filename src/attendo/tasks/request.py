@@ -385,7 +385,7 @@ def train(
         device: "cpu", "cuda", "cuda:1" or "mps" (Apple); by default a GPU if there is one.
         threads: CPU threads; by default as many as there are cores.
         storage: an address of fsspec, such as "s3://bucket/runs/mine", to which checkpoints and the
-            finished model are copied, and from which the run goes on where `out` is empty.
+            finished model are copied, and from which the run continues where `out` is empty.
         force: delete another run in `out` and `storage`.
         reporter: receives the progress. "auto" (the default) shows a bar on a terminal or in a
             notebook; None shows nothing, and messages are logged.

@@ -1,9 +1,9 @@
 """A copy of a run folder in an object store, or at any other address of fsspec.
 
-Checkpoints are copied in a thread while training goes on. `checkpoint.json`, which has the SHA-256
+Checkpoints are copied by a thread while training continues. `checkpoint.json`, which has the SHA-256
 of the weights and of the optimizer state, is written last and deleted first: a checkpoint without
 it does not exist. The newest checkpoints are fetched where the run folder does not have them, so
-that a run goes on when its machine is replaced.
+that a run continues when its machine is replaced.
 """
 
 from __future__ import annotations
