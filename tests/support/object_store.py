@@ -1,4 +1,4 @@
-"""A local server that speaks S3: requests of s3fs go to it instead of to Amazon's."""
+"""A local S3 server: requests of s3fs go to it instead of to Amazon's."""
 
 from __future__ import annotations
 

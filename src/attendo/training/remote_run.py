@@ -1,7 +1,7 @@
 """A copy of a run folder in an object store, or at any other address of fsspec.
 
-Checkpoints are copied by a thread while training continues. `checkpoint.json`, which has the SHA-256
-of the weights and of the optimizer state, is written last and deleted first: a checkpoint without
+Checkpoints are copied by a thread while training continues. `checkpoint.json` has the SHA-256 of
+the weights and of the optimizer state. It is written last and deleted first: a checkpoint without
 it does not exist. The newest checkpoints are fetched where the run folder does not have them, so
 that a run continues when its machine is replaced.
 """

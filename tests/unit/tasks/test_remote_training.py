@@ -1,4 +1,4 @@
-"""Corpora and checkpoints in an object store: a server that speaks S3, on this machine."""
+"""Corpora and checkpoints in an object store: an S3 server on this machine."""
 
 from __future__ import annotations
 
