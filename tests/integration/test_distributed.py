@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -105,6 +106,19 @@ def test_spread_weights_learn_the_same_and_continue_from_a_checkpoint(calm, tmp_
     parts = spread.having("train.max_steps=30").run_pair(tmp_path / "parts")
     assert "resuming from step 20" in parts.stdout
     assert parts.folder.outcome == whole.outcome
+
+
+def test_two_processes_continue_from_the_copy_of_their_run(calm, tmp_path):
+    storage = ("--storage", str(tmp_path / "copy"))
+    whole = calm.having("train.max_steps=30").run_pair(tmp_path / "whole").folder
+    calm.having("train.max_steps=20").run_pair(tmp_path / "lost", *storage)
+    shutil.rmtree(tmp_path / "lost")
+    both = calm.having("train.max_steps=30").run_pair(tmp_path / "new", *storage)
+    assert both.stdout.count("fetched step 20") == 1
+    assert "resuming from step 20" in both.stdout
+    assert both.folder.outcome == whole.outcome
+    for name in ("report.json", "model/model.safetensors", "checkpoints/step_30/checkpoint.json"):
+        assert (tmp_path / "copy" / name).read_bytes() == (tmp_path / "new" / name).read_bytes()
 
 
 CLOSING = """
