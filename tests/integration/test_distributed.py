@@ -147,6 +147,36 @@ def test_the_threads_that_talk_last_end_with_the_group_also_where_weights_are_sp
     run_pair_of(CLOSING)
 
 
+INTERRUPTED = """
+import gc
+from torch import nn, ones
+from torch.nn.parallel import DistributedDataParallel
+from attendo.training.distributed import ProcessGroup
+
+processes = ProcessGroup()
+
+def train():
+    model = processes.wrap(nn.Linear(8, 8), fsdp=False)
+    model(ones(2, 8)).sum().backward()
+    raise KeyboardInterrupt
+
+try:
+    try:
+        train()
+    finally:
+        processes.close()
+except KeyboardInterrupt as error:
+    assert error.__traceback__ is not None  # which would keep the model of `train`
+    assert not any(type(one) is DistributedDataParallel for one in gc.get_objects())
+else:
+    raise AssertionError("it was interrupted")
+"""
+
+
+def test_bug_a_model_that_outlives_its_group_can_hang_an_interrupted_run(run_pair_of):
+    run_pair_of(INTERRUPTED)
+
+
 def workers_of(agent: int) -> dict[int, int]:
     """Return the process of each rank below torchrun's agent."""
     found = {}
