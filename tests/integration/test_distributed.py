@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -107,6 +108,19 @@ def test_spread_weights_learn_the_same_and_continue_from_a_checkpoint(calm, tmp_
     assert parts.folder.outcome == whole.outcome
 
 
+def test_two_processes_continue_from_the_copy_of_their_run(calm, tmp_path):
+    storage = ("--storage", str(tmp_path / "copy"))
+    whole = calm.having("train.max_steps=30").run_pair(tmp_path / "whole").folder
+    calm.having("train.max_steps=20").run_pair(tmp_path / "lost", *storage)
+    shutil.rmtree(tmp_path / "lost")
+    both = calm.having("train.max_steps=30").run_pair(tmp_path / "new", *storage)
+    assert both.stdout.count("fetched step 20") == 1
+    assert "resuming from step 20" in both.stdout
+    assert both.folder.outcome == whole.outcome
+    for name in ("report.json", "model/model.safetensors", "checkpoints/step_30/checkpoint.json"):
+        assert (tmp_path / "copy" / name).read_bytes() == (tmp_path / "new" / name).read_bytes()
+
+
 CLOSING = """
 import os
 from pathlib import Path
@@ -131,6 +145,36 @@ assert not talking & threads(), "a thread is left that aborts the process at its
 
 def test_the_threads_that_talk_last_end_with_the_group_also_where_weights_are_spread(run_pair_of):
     run_pair_of(CLOSING)
+
+
+INTERRUPTED = """
+import gc
+from torch import nn, ones
+from torch.nn.parallel import DistributedDataParallel
+from attendo.training.distributed import ProcessGroup
+
+processes = ProcessGroup()
+
+def train():
+    model = processes.wrap(nn.Linear(8, 8), fsdp=False)
+    model(ones(2, 8)).sum().backward()
+    raise KeyboardInterrupt
+
+try:
+    try:
+        train()
+    finally:
+        processes.close()
+except KeyboardInterrupt as error:
+    assert error.__traceback__ is not None  # which would keep the model of `train`
+    assert not any(type(one) is DistributedDataParallel for one in gc.get_objects())
+else:
+    raise AssertionError("it was interrupted")
+"""
+
+
+def test_bug_a_model_that_outlives_its_group_can_hang_an_interrupted_run(run_pair_of):
+    run_pair_of(INTERRUPTED)
 
 
 def workers_of(agent: int) -> dict[int, int]:

@@ -146,18 +146,23 @@ def wait_for_step(folder, step: int, agents: list[Agent]) -> None:
         time.sleep(0.01)
 
 
-def test_a_machine_that_dies_and_comes_back_changes_no_bit(machines, start, open_run, tmp_path):
+@pytest.mark.parametrize(
+    "settings", [(), ("train.fsdp=true", "train.sequence_packing=false")], ids=["ddp", "fsdp"]
+)
+def test_a_machine_that_dies_and_comes_back_changes_no_bit(
+    machines, start, open_run, tmp_path, settings
+):
     first, second = machines
-    undisturbed = [start(machine, "2", "undisturbed") for machine in machines]
+    undisturbed = [start(machine, "2", "undisturbed", *settings) for machine in machines]
     for agent in undisturbed:
         agent.end()
-    agents = [start(machine, "2", "disturbed") for machine in machines]
+    agents = [start(machine, "2", "disturbed", *settings) for machine in machines]
     folder = open_run(tmp_path / "disturbed")
     wait_for_step(folder, 30, agents)
     second.kill_all()
     agents[1].process.communicate()
     assert folder.newest_step < NUM_STEPS
-    agents[1] = start(second, "2", "disturbed")
+    agents[1] = start(second, "2", "disturbed", *settings)
     for agent in agents:
         agent.end()
     output = "".join(text for agent in agents for text in agent.output)

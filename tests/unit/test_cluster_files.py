@@ -17,6 +17,7 @@ import yaml
 from attendo.cli.main import build_app
 
 FOLDER = Path(__file__).parents[2] / "examples" / "cluster"
+SKYPILOT_FILES = ("skypilot_translate.yaml", "skypilot_train.yaml")
 SKYPILOT_KEYS = {"name", "num_nodes", "resources", "workdir", "envs", "setup", "run"}
 COMMAND = re.compile(r"attendo (train|translate|serve) ([^|;#\n]*)")
 TORCHRUN_OPTIONS = {
@@ -94,16 +95,19 @@ def test_the_training_and_the_ray_job_have_valid_jobs_and_pods():
     assert f"--workers {count}" in ray_job["spec"]["entrypoint"]
 
 
-def test_the_skypilot_task_has_known_keys():
-    (task,) = documents("skypilot_translate.yaml")
+@pytest.mark.parametrize("name", SKYPILOT_FILES)
+def test_the_skypilot_task_has_known_keys(name):
+    (task,) = documents(name)
     assert set(task) <= SKYPILOT_KEYS
     assert set(task["envs"]) == set(re.findall(r'"\$([A-Z]+)"', task["run"]))
 
 
 def scripts() -> dict[str, str]:
-    (task,) = documents("skypilot_translate.yaml")
     texts = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.sh")}
-    return {**texts, "skypilot setup": task["setup"], "skypilot run": task["run"]}
+    for name in SKYPILOT_FILES:
+        (task,) = documents(name)
+        texts |= {f"{name} {key}": task[key] for key in ("setup", "run")}
+    return texts
 
 
 @pytest.mark.parametrize("name", sorted(scripts()))

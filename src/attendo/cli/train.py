@@ -127,6 +127,13 @@ def train(
     ] = None,
     device: DeviceOption = None,
     threads: ThreadsOption = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="Copy checkpoints and the model to this address, e.g. s3://bucket/run, and "
+            "continue from there where the run folder is empty."
+        ),
+    ] = None,
     settings: RunSettingsOption = None,
     force: Annotated[bool, typer.Option(help="Delete another run in the run folder.")] = False,
     dry_run: Annotated[
@@ -169,6 +176,7 @@ def train(
         finished_run = train_run(
             run_config,
             out,
+            storage=storage,
             force=force,
             device=device,
             threads=threads,

@@ -76,6 +76,10 @@ class ShardScheduler:
 
     def run(self, shards: Iterator[Shard]) -> Iterator[ShardReport]:
         """Yield a report of each shard when it is written; raise the first error of a worker."""
+        first = next(shards, None)
+        if first is None:  # everything is translated: no worker has to load the model
+            return
+        self._waiting.append(first)
         is_read = False
         try:
             while True:

@@ -20,10 +20,11 @@ from attendo.core.errors import AttendoError, InputError, MissingExtraError
 from attendo.core.files import sync, sync_directory
 from attendo.core.message import message
 from attendo.core.os_errors import write_error_hint
+from attendo.core.process_lock import process_lock
 from attendo.text.lines import Address, check_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from fsspec import AbstractFileSystem
 
@@ -38,6 +39,10 @@ CREDENTIALS_HINT = (
     "AWS_SECRET_ACCESS_KEY"
 )
 NUM_THREADS = 16
+VERSION_FIELDS = ("ETag", "etag", "md5Hash", "content_md5", "LastModified", "mtime", "created")
+"""What file systems call that which changes with the content of a file."""
+DIGEST_LENGTH = 16
+CHUNK_BYTES = 2**22
 
 
 class Source(NamedTuple):
@@ -94,6 +99,24 @@ class Folder:
         self.filesystem.pipe_file(partial, content)
         self.filesystem.mv(partial, path)
 
+    def upload(self, path: Path, name: str) -> None:
+        """Copy a local file of any size into the folder; it appears complete or not at all."""
+        target = self.path(name)
+        with explain_errors(f"{self.address}/{name}", is_output=True):
+            if set(protocols(self.filesystem)) & ATOMIC_PROTOCOLS:
+                self.filesystem.put_file(str(path), target)
+                return
+            parent, _, last = target.rpartition("/")
+            self.filesystem.makedirs(parent, exist_ok=True)
+            partial = f"{parent}/.{last}.{uuid.uuid4().hex[:8]}{PARTIAL_SUFFIX}"
+            self.filesystem.put_file(str(path), partial)
+            self.filesystem.mv(partial, target)
+
+    def download(self, name: str, path: Path) -> None:
+        """Copy a file of the folder to a local path."""
+        with explain_errors(f"{self.address}/{name}"):
+            self.filesystem.get_file(self.path(name), str(path))
+
     def exists(self, name: str) -> bool:
         """Return whether there is a file of this name."""
         with explain_errors(f"{self.address}/{name}"):
@@ -123,6 +146,77 @@ class Folder:
     def file_url(self, name: str) -> str:
         """Return the address of a file in the folder."""
         return f"{self.address}/{name}"
+
+
+def download(address: str, cache: Path, progress: Callable[[int, int], None] | None = None) -> Path:
+    """Return a copy of a file in a cache folder, downloaded once per version of the file.
+
+    Args:
+        address: of the file.
+        cache: the folder of the copies.
+        progress: called with the bytes that are done and those of the file.
+
+    """
+    filesystem, path = open_filesystem(address)
+    if is_local(filesystem):
+        return Path(path)
+    with explain_errors(address):
+        info = filesystem.info(path)
+        if info.get("type") == "directory":
+            raise InputError(
+                message("{path} is a folder", path=address), hint="name the file in it"
+            )
+    size = info.get("size")
+    version = [address, size, *(str(info[name]) for name in VERSION_FIELDS if name in info)]
+    digest = hashlib.sha256(json.dumps(version).encode()).hexdigest()
+    folder = cache / digest[:DIGEST_LENGTH]
+    target = folder / Address(address.partition("?")[0]).name
+    with explain_errors(str(target), is_output=True):
+        folder.mkdir(parents=True, exist_ok=True)
+    with process_lock(folder / ".lock"):
+        if not target.is_file():
+            _download(filesystem, path, address, target, size, progress)
+    return target
+
+
+def _download(
+    filesystem: AbstractFileSystem,
+    path: str,
+    address: str,
+    target: Path,
+    size: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    partial = target.with_name(f".{target.name}{PARTIAL_SUFFIX}")
+    count = 0
+    try:
+        with (
+            explain_errors(address),
+            filesystem.open(path, "rb") as source,
+            explain_errors(str(target), is_output=True),
+            partial.open("wb") as file,
+        ):
+            while chunk := _read_chunk(source, address):
+                file.write(chunk)
+                count += len(chunk)
+                if progress is not None:
+                    progress(count, size or count)
+        if size is not None and count != size:
+            raise InputError(
+                message("{path} ended after {count} of {size} bytes", path=address, count=count,
+                        size=size),
+                hint="run the same command again",
+            )  # fmt: skip
+        with explain_errors(str(target), is_output=True):
+            sync(partial)
+            partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _read_chunk(source: Any, address: str) -> bytes:
+    with explain_errors(address):
+        return cast("bytes", source.read(CHUNK_BYTES))
 
 
 def open_filesystem(address: str) -> tuple[AbstractFileSystem, str]:
@@ -167,6 +261,19 @@ def find_sources(pattern: str) -> list[Source]:
                      for one in found]  # fmt: skip
         with ThreadPoolExecutor(NUM_THREADS) as pool:
             return list(pool.map(_examine, addresses))
+
+
+def list_files(pattern: str) -> list[str]:
+    """Return the addresses of the files that match a pattern with *, sorted."""
+    filesystem, path = open_filesystem(pattern)
+    with explain_errors(pattern):
+        found = sorted(one for one in filesystem.glob(path) if filesystem.isfile(one))
+        if not found:
+            raise InputError(
+                message("no file matches {pattern}", pattern=pattern), hint="check the path"
+            )
+        return [one if is_local(filesystem) else filesystem.unstrip_protocol(one)
+                for one in found]  # fmt: skip
 
 
 def is_hidden(path: str, root: str) -> bool:

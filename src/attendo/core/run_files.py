@@ -79,6 +79,15 @@ class RunFiles(NamedTuple):
     """All others."""
 
 
+def is_run_file(name: str) -> bool:
+    """Return whether a run writes a file of this name, relative to its folder.
+
+    >>> is_run_file("checkpoints/step_10/weights.safetensors"), is_run_file("notes.txt")
+    (True, False)
+    """
+    return _OWN.fullmatch(name) is not None
+
+
 def list_run_files(folder: RunFolder) -> RunFiles:
     """Return the files in a run folder, those of its sub-folders included."""
     files = RunFiles([], [])

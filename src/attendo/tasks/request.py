@@ -23,11 +23,12 @@ from attendo.tasks.classification.settings import apply_label_defaults
 from attendo.tasks.config import RunConfig
 from attendo.tasks.planner import QUALITIES, find_open_settings
 from attendo.tasks.registry import task_name
+from attendo.tasks.remote_inputs import fetch_inputs
 from attendo.tasks.replay import add_replay
 from attendo.tasks.resume import check_run_folder
 from attendo.tasks.warm_start import apply_init_from
 from attendo.text.languages import parse_language
-from attendo.text.lines import check_exists, check_readable
+from attendo.text.lines import check_exists, check_readable, find_address
 from attendo.training.progress import NullReporter, Reporter
 from attendo.training.show_progress import show_progress
 
@@ -114,7 +115,8 @@ class TrainRequest:
         given, must be new or have the same run.
         """
         for path in self._named_files():  # before a model folder is loaded or a corpus downloaded
-            check_readable(Path(path))
+            if find_address(path) is None:
+                check_readable(Path(path))
         if self.init_from:
             raise_if_not_shipped(Path(self.init_from))
             if resolve_shipped(self.init_from) == Path(self.init_from):  # not a name of ours
@@ -142,16 +144,18 @@ class TrainRequest:
         if self.steps is not None:
             settings.append(f"train.max_steps={self.steps}")
         is_recipe = "train" in base
+        shown = reporter or NullReporter()
         if self._is_series_run(base):
             base["series"] = self._series_settings(base)
             base["model"] |= {"init_from": str(self.init_from)} if self.init_from else {}
             given = _without_null(override(base, settings), "series", "model")
             RunConfig.check_tables(given)
-            given = _resolve_paths(given)
+            given = _resolve_paths(fetch_inputs(given, shown))
             return self._finish_config(given, is_recipe=is_recipe)
-        data = self._data_settings(base, reporter or NullReporter())
+        data = self._data_settings(base, shown)
         overridden = _without_null(override({**base, "data": data}, settings), "data", "model")
         RunConfig.check_tables(overridden)
+        overridden = fetch_inputs(overridden, shown)
         resolved = apply_label_defaults(apply_init_from(self.init_from, overridden))
         if not resolved["data"].get("corpora"):
             raise ConfigError(
@@ -341,6 +345,7 @@ def train(
     settings: Sequence[str] = (),
     device: str | None = None,
     threads: int | None = None,
+    storage: str | Path | None = None,
     force: bool = False,
     reporter: Reporter | Literal["auto"] | None = "auto",
 ) -> FinishedRun:
@@ -382,7 +387,9 @@ def train(
         settings: `key=value` texts, e.g. `["train.max_steps=100", "model.num_layers=2"]`.
         device: "cpu", "cuda", "cuda:1" or "mps" (Apple); by default a GPU if there is one.
         threads: CPU threads; by default as many as there are cores.
-        force: delete another run in `out`.
+        storage: an address of fsspec, such as "s3://bucket/runs/mine", to which checkpoints and the
+            finished model are copied, and from which the run continues where `out` is empty.
+        force: delete another run in `out` and `storage`.
         reporter: receives the progress. "auto" (the default) shows a bar on a terminal or in a
             notebook; None shows nothing, and messages are logged.
 
@@ -403,6 +410,7 @@ def train(
         return train_run(
             run_config,
             out,
+            storage=storage,
             force=force,
             device=device,
             threads=threads,

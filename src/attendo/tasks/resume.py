@@ -21,6 +21,7 @@ from attendo.tasks.config import RunConfig
 from attendo.text.lines import check_readable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from attendo.core.run_folder import RunFolder
@@ -109,14 +110,21 @@ def _check_same_run(
         *_find_changed_weights(config, stored, data),
     ]
     if differences:
-        raise ConfigError(
-            message(
-                "{folder} contains another run:{differences}",
-                folder=folder.path,
-                differences=join_messages("\n  - ", ["", *differences[:MAX_DIFFERENCES]]),
-            ),
-            hint="choose another --out, or use --force to delete that run",
+        raise another_run_error(
+            folder.path, differences, "choose another --out, or use --force to delete that run"
         )
+
+
+def another_run_error(folder: Path | str, differences: Sequence[str], hint: str) -> ConfigError:
+    """Return the error about a folder that has a run with other settings."""
+    return ConfigError(
+        message(
+            "{folder} contains another run:{differences}",
+            folder=folder,
+            differences=join_messages("\n  - ", ["", *differences[:MAX_DIFFERENCES]]),
+        ),
+        hint=hint,
+    )
 
 
 def _find_changed_files(

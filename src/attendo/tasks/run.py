@@ -20,15 +20,23 @@ from attendo.core.run_files import delete_run, list_names, remove_partial_files
 from attendo.core.run_folder import RunFolder
 from attendo.core.seeding import seed_everything
 from attendo.tasks.auto_settings import choose_settings, describe_choice
+from attendo.tasks.config import RunConfig
 from attendo.tasks.disk_space import check_run_space
 from attendo.tasks.memory import check_memory, check_model_size
 from attendo.tasks.registry import task_class_for
 from attendo.tasks.report import format_headline, write_report
-from attendo.tasks.resume import check_run_folder, hash_initial_weights, is_done
+from attendo.tasks.resume import (
+    another_run_error,
+    check_run_folder,
+    hash_initial_weights,
+    is_done,
+)
 from attendo.tasks.warm_start import check_initial_weights
+from attendo.text.lines import find_address
 from attendo.training.averaging import average_weights
 from attendo.training.distributed import ProcessGroup
 from attendo.training.progress import NullReporter, Reporter
+from attendo.training.remote_run import RemoteRun
 from attendo.training.run_log import RESUME_HINT
 from attendo.training.schedule import high_rate_warning
 from attendo.training.train_step import validate
@@ -39,7 +47,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from attendo.tasks.config import RunConfig
     from attendo.tasks.task import Task
 
 
@@ -65,13 +72,17 @@ def train_run(
     config: RunConfig,
     out: str | Path,
     *,
+    storage: str | Path | None = None,
     force: bool = False,
     device: str | None = None,
     threads: int | None = None,
     cache: Path | None = None,
     reporter: Reporter | None = None,
 ) -> FinishedRun:
-    """Prepare the data, train, average, and write the model folder; resume an interrupted run."""
+    """Prepare the data, train, average, and write the model folder; resume an interrupted run.
+
+    A copy of the run folder is kept at the address `storage`, if one is given.
+    """
     started = time.monotonic()
     folder = RunFolder(Path(out))
     reporter = reporter or NullReporter()
@@ -82,6 +93,7 @@ def train_run(
     if processes.num_restarts:
         force = False  # torchrun has restarted the run that --force has just started
     try:
+        remote = open_remote(storage, config, folder, processes, reporter, force=force)
         processes.run_on_main(lambda: check_run_folder(config, folder, reporter, force=force))
         check_model_size(config, processes.device)
         check_initial_weights(config)
@@ -100,9 +112,13 @@ def train_run(
             )
         if not force and processes.broadcast(int(is_done(task.config, folder))):
             reporter.message(message("already finished: {model}", model=folder.model.path))
-            return read_results(task)
-        with lock_run_folder(task.config, folder, processes, reporter, force=force):
-            return _train(task, processes, reporter)
+            with copy_run(remote):
+                return read_results(task)
+        with (
+            lock_run_folder(task.config, folder, processes, reporter, force=force),
+            copy_run(remote, replace=force),
+        ):
+            return _train(task, processes, reporter, remote)
     except OSError as error:
         raise AttendoError(
             message(
@@ -114,6 +130,58 @@ def train_run(
         ) from error
     finally:
         processes.close()
+
+
+def open_remote(
+    storage: str | Path | None,
+    config: RunConfig,
+    folder: RunFolder,
+    processes: ProcessGroup,
+    reporter: Reporter,
+    *,
+    force: bool,
+) -> RemoteRun | None:
+    """Return the copy of a run, in the first process; fetch the run if the copy is ahead."""
+    if storage is None:
+        return None
+
+    def fetch() -> RemoteRun:
+        remote = RemoteRun(str(find_address(storage) or storage), folder, reporter.message)
+        stored = remote.read_config()
+        if stored is None or force:
+            return remote
+        differences = config.differences(RunConfig(**stored))
+        if differences:
+            raise another_run_error(
+                remote.address,
+                differences,
+                "choose another --storage, or use --force to delete that run",
+            )
+        folder.path.mkdir(parents=True, exist_ok=True)
+        with folder.lock():
+            step = remote.fetch()
+        if step is not None:
+            text = message("fetched step {step} from {address}", step=step, address=remote.address)
+            reporter.message(text)
+        return remote
+
+    return processes.run_on_main(fetch)
+
+
+@contextmanager
+def copy_run(remote: RemoteRun | None, *, replace: bool = False) -> Iterator[None]:
+    """Copy the run folder to its address until it is complete there; delete another run first."""
+    if remote is None:
+        yield
+        return
+    if replace:
+        remote.delete()
+    is_complete = False
+    try:
+        yield
+        is_complete = True
+    finally:
+        remote.close(is_complete=is_complete)
 
 
 @contextmanager
@@ -145,10 +213,13 @@ def lock_run_folder(
         yield
 
 
-def _train(task: Task, processes: ProcessGroup, reporter: Reporter) -> FinishedRun:
+def _train(
+    task: Task, processes: ProcessGroup, reporter: Reporter, remote: RemoteRun | None
+) -> FinishedRun:
     config, folder = task.config, task.folder
     had_checkpoints = folder.has_checkpoints()
-    trainer, facts = make_trainer(task, processes, reporter)
+    after_save = remote.request_copy if remote is not None else None
+    trainer, facts = make_trainer(task, processes, reporter, after_save=after_save)
     if not trainer.step and had_checkpoints:
         reporter.message("no checkpoint is intact: training starts again from the beginning")
     elif trainer.step:
@@ -163,7 +234,11 @@ def _train(task: Task, processes: ProcessGroup, reporter: Reporter) -> FinishedR
 
 
 def make_trainer(
-    task: Task, processes: ProcessGroup, reporter: Reporter
+    task: Task,
+    processes: ProcessGroup,
+    reporter: Reporter,
+    *,
+    after_save: Callable[[], None] | None = None,
 ) -> tuple[Trainer, dict[str, Any]]:
     """Return a trainer at the newest checkpoint, and the facts of data and model."""
     config, folder = task.config, task.folder
@@ -196,6 +271,7 @@ def make_trainer(
         processes=processes,
         reporter=reporter,
         write_model_files=lambda directory: task.write_model_files(directory, model),
+        after_save=after_save,
     )
     return trainer, facts
 

@@ -15,6 +15,7 @@ import re
 import zlib
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from attendo.core.errors import InputError
@@ -28,7 +29,6 @@ from attendo.text.encodings import (
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-    from pathlib import Path
     from typing import BinaryIO
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -38,6 +38,8 @@ HEAD_BYTES = 2**16
 """Size of the beginning of a file that is examined before it is read."""
 LONE_CARRIAGE_RETURN = re.compile(rb"\r(?=[^\n])")
 CHECK_PATH = "check the path"
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):(/+)")
+LOCAL_PROTOCOLS = frozenset({"file", "local"})
 UNSUPPORTED_COMPRESSIONS = (".zip", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")
 
 
@@ -58,6 +60,25 @@ class Address(str):
     def is_file(self) -> bool:
         """Return False: it cannot be opened like a local file."""
         return False
+
+
+def find_address(text: str | Path) -> str | None:
+    """Return the address that a text is, or None if it is a path on this machine.
+
+    A `Path` has lost one of the two slashes.
+
+    >>> find_address("s3://corpora/news.en.gz"), find_address(Path("s3://corpora/news.en.gz"))
+    ('s3://corpora/news.en.gz', 's3://corpora/news.en.gz')
+    >>> find_address("news.en.gz"), find_address("C:/news.en")
+    (None, None)
+    """
+    match = ADDRESS.match(str(text))
+    if match is None or Path(text).exists():
+        return None
+    if len(match[2]) > 1:
+        return str(text)
+    slashes = "///" if match[1] in LOCAL_PROTOCOLS else "//"
+    return f"{match[1]}:{slashes}{str(text)[match.end() :]}"
 
 
 def check_readable(path: Path) -> None:

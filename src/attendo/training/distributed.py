@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import traceback
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -79,8 +81,14 @@ class ProcessGroup:
         return alone
 
     def close(self) -> None:
-        """Destroy the process group."""
+        """Destroy the process group.
+
+        After an error its traceback still refers to the model. A DDP wrapper that is freed after
+        its group ends the threads of gloo itself and can wait for them forever.
+        """
         if self.owns_group and dist.is_initialized():
+            if self.world_size > 1:
+                clear_frames(sys.exception())
             dist.destroy_process_group()
 
     def barrier(self) -> None:
@@ -146,6 +154,13 @@ class ProcessGroup:
         be one that `close` can destroy.
         """
         return DeviceMesh.from_group(dist.new_group(), self.device.type)
+
+
+def clear_frames(error: BaseException | None) -> None:
+    """Free the local variables of the functions that an error has left, and of its causes."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def no_sync(model: nn.Module, *, enabled: bool) -> AbstractContextManager[Any]:

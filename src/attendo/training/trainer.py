@@ -74,6 +74,7 @@ class Trainer:
         reporter: receives the progress.
         write_model_files: writes the config and the tokenizer into the folder of a checkpoint, so
             that it can be loaded like a finished model.
+        after_save: called in the first process after each checkpoint.
 
     """
 
@@ -89,12 +90,14 @@ class Trainer:
         processes: ProcessGroup | None = None,
         reporter: Reporter | None = None,
         write_model_files: Callable[[Path], None] | None = None,
+        after_save: Callable[[], None] | None = None,
     ) -> None:
         self.config = config
         self.plan = plan
         self.dev = dev
         self.directory = directory
         self.after_validation = after_validation
+        self.after_save = after_save
         self.processes = processes or ProcessGroup()
         self.reporter = reporter or NullReporter()
         self.batch_reader = BatchReader(
@@ -372,6 +375,8 @@ class Trainer:
             "is_regular": is_scheduled,
         }
         self.processes.run_on_main(lambda: self.store.save(self.step, Checkpoint(*state, progress)))
+        if self.after_save is not None and self.processes.is_main:
+            self.after_save()
         self._save_time = time.monotonic()
 
     def _resume(self) -> None:

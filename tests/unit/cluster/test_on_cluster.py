@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 import torch
 from pyarrow import parquet
+from support.object_store import store_environment
 
 from attendo.bundle import save_bundle
 from attendo.cli import main
@@ -26,6 +27,7 @@ from attendo.workflow.runner import BuildRunner
 from attendo.workflow.step import Command, Step, StepGraph, StepPaths
 
 ray = pytest.importorskip("ray")
+s3fs = pytest.importorskip("s3fs")
 
 OBJECT_STORE_BYTES = 80_000_000
 WORDS = ("ka", "to", "mi", "re", "so", "lu")
@@ -34,7 +36,7 @@ MODEL = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster(tmp_path_factory, object_store_address):
     """A cluster of two nodes of one core, to which this process is connected."""
     from ray.cluster_utils import Cluster
 
@@ -42,6 +44,7 @@ def cluster(tmp_path_factory):
         "RAY_USAGE_STATS_ENABLED": "0",
         "OMP_NUM_THREADS": "1",
         "ATTENDO_CACHE": str(tmp_path_factory.mktemp("cluster_cache")),
+        **store_environment(object_store_address),
     }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
@@ -178,6 +181,27 @@ def test_a_killed_worker_and_a_stopped_driver_leave_the_bytes_of_one_process(
     after = inodes(out)
     assert {name: after[name] for name in kept} == kept  # nothing was written twice
     assert num_written[0] + resumed[0] <= len(after)
+
+
+def test_from_an_object_store_into_it(cluster, folder, bucket, capsys):
+    store = s3fs.S3FileSystem()
+    for path in Path("in").iterdir():
+        store.put_file(str(path), f"{bucket}/in/{path.name}")
+    addresses = ("-i", f"{bucket}/in", "-o", f"{bucket}/out")
+    code, errors = call(capsys, *addresses, "--cluster", "auto", "--shard-lines", 8)
+    assert code == 0, errors
+    Path("out").mkdir()
+    store.get(f"{bucket}/out/", "out/", recursive=True)
+    assert_same_as_one_process(capsys, Path("out"))
+    before = store.find(f"{bucket}/out", detail=True)
+    code, errors = call(capsys, *addresses, "--cluster", "auto", "--resume")
+    assert code == 0, errors
+    assert "280 lines of 4 files are translated, 280 of them earlier" in errors
+    store.invalidate_cache()
+    after = store.find(f"{bucket}/out", detail=True)
+    for name in before:
+        if "/part-" in name:
+            assert after[name]["LastModified"] == before[name]["LastModified"]
 
 
 def test_a_damaged_file_is_named_and_the_others_are_translated(cluster, folder, capsys):

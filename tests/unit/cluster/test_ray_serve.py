@@ -42,7 +42,7 @@ def post(url: str, **body: object) -> dict:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ray Serve and its libraries
-@pytest.mark.skipif(find_spec("aiohttp") is None, reason="needs ray[serve]")
+@pytest.mark.skipif(find_spec("grpc_reflection") is None, reason="needs ray[serve]")
 def test_two_replicas_answer_like_the_server(toy, tmp_path, monkeypatch):
     import ray
     from ray import serve

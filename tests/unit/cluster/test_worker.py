@@ -190,6 +190,12 @@ def test_every_shard_is_translated_once():
     assert sorted(ray.killed) == [1, 2]
 
 
+def test_no_worker_starts_if_everything_is_translated():
+    ray, scheduler, _, messages = schedule(lambda _: False, [])
+    assert list(scheduler.run(iter([]))) == []
+    assert (ray.count, messages) == (0, [])
+
+
 def test_shards_of_a_lost_worker_are_translated_by_others():
     def dies(actor):
         return actor.number in {1, 3} and actor.done == 1
