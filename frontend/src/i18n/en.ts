@@ -696,6 +696,7 @@ export const app = {
   "lessons.started": "{count} of {of} questions",
   "lessons.numDone": "{count} of {of} lessons done",
   "lessons.minutes": "about {count} minutes",
+  "lessons.prerequisites": "Prerequisites: {numbers}",
   "lessons.glossary": "Glossary",
   "lesson.all": "All lessons",
   "lesson.number": "Lesson {number}",

@@ -698,6 +698,7 @@ export const app: Readonly<Record<keyof typeof en.app, string>> = {
   "lessons.started": "{of}문제 중 {count}문제",
   "lessons.numDone": "강의 {of}편 중 {count}편을 마쳤습니다",
   "lessons.minutes": "약 {count}분",
+  "lessons.prerequisites": "먼저 볼 강의: {numbers}",
   "lessons.glossary": "용어집",
   "lesson.all": "모든 강의",
   "lesson.number": "{number}과",

@@ -7,12 +7,21 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 
-class LessonSummary(BaseModel):
-    """A lesson in the list."""
+class LessonTitle(BaseModel):
+    """What a lesson is about."""
 
     number: int
     title: str
     summary: str
+
+
+class LessonSummary(LessonTitle):
+    """A lesson in the list."""
+
+    minutes: int
+    """About how long it takes."""
+    prerequisites: list[int]
+    """The lessons that it assumes, without those that they assume in turn."""
 
 
 class TermResponse(BaseModel):
@@ -67,7 +76,7 @@ class QuestionResponse(BaseModel):
     choices: list[tuple[str, str]]
 
 
-class LessonResponse(LessonSummary):
+class LessonResponse(LessonTitle):
     """A lesson, computed for the given inputs."""
 
     paper: str
