@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -88,19 +88,25 @@ class LessonResponse(LessonTitle):
 
 
 class AnswerResponse(BaseModel):
-    """Whether an answer is right; a right one comes with its explanation."""
+    """Whether an answer is right; a right one, or a request to reveal it, gets an explanation."""
 
     is_right: bool
     why: str | None
+    hint: Literal["higher", "lower", "notNumber"] | None
+    """Where the right number is from a wrong one; null for a choice."""
     hints: list[str]
     """Hints after a wrong answer, from the vaguest to the clearest."""
+    answer: str | None
+    """The solution, where it is explained."""
 
 
 class OwnModelResponse(BaseModel):
-    """The section on the learner's own model, with pictures as data URLs."""
+    """The section on the learner's own model; `figure` of a block has the numbers to draw."""
 
     model: str
     blocks: list[BlockResponse]
+    record: dict[str, Any] | None
+    """The record of the sentence, if a figure shows a part of it."""
 
 
 class MachineResponse(BaseModel):

@@ -169,10 +169,11 @@ RESPONSE_EXAMPLES: dict[str, Any] = {
         "questions": [{"prompt": "What is the first score?", "choices": []}],
     },
     "POST /v1/lessons/{number}/answer": {
-        "is_right": False, "why": None, "hints": ["Compare the query with each key."],
+        "is_right": False, "why": None, "hint": "higher",
+        "hints": ["Compare the query with each key."], "answer": None,
     },
     "POST /v1/lessons/{number}/own": {
-        "model": "ko-en", "blocks": [{"kind": "paragraph", "words": "..."}],
+        "model": "ko-en", "blocks": [{"kind": "paragraph", "words": "..."}], "record": None,
     },
 }  # fmt: skip
 """By method and path."""
