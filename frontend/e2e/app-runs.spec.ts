@@ -73,6 +73,8 @@ test("curves are drawn over time, and smoothed", async ({ page, open }) => {
   await expect(page).toHaveURL(/smooth=0\.5/);
   await loss.focus();
   await page.keyboard.press("End");
+  await expect(loss).toHaveAttribute("aria-valuetext", /^5\.0 min: .*Dev 2$/);
+  await page.keyboard.press("ArrowLeft");
   // (8 / 8 + 2 / 4 + 6 / 2 + 4) / (1 / 8 + 1 / 4 + 1 / 2 + 1), the weights of factor 0.5
   await expect(loss).toHaveAttribute("aria-valuetext", /^4\.0 min: Training 4\.53/);
   await page.reload();
@@ -88,10 +90,10 @@ test("the report has the scores of the finished model, its calibration and its b
   const chart = page.getByRole("slider", { name: "Calibration" });
   await chart.focus();
   await page.keyboard.press("End");
-  await expect(chart).toHaveAttribute("aria-valuetext", /Confidence 95 ?%: 90 ?% right \(160 tokens\)/);
+  await expect(chart).toHaveAttribute("aria-valuetext", /Confidence 95\.0%: 90\.0% right \(160 tokens\)/);
   await page.keyboard.press("ArrowLeft");
-  await expect(chart).toHaveAttribute("aria-valuetext", /Confidence 35 ?%/);
-  await expect(page.getByRole("row", { name: /^sure/ })).toHaveText(/80\s*95 ?%/);
+  await expect(chart).toHaveAttribute("aria-valuetext", /Confidence 35\.0%/);
+  await expect(page.getByRole("row", { name: /^sure/ })).toHaveText(/80\s*95\.0%/);
   await expect(page.getByRole("row", { name: /^do not use/ })).toHaveText(/0\s*–/);
 });
 
