@@ -60,6 +60,26 @@ test("runs are found by name, and several are drawn in one chart with what diffe
   await expect(page.getByRole("searchbox")).toHaveValue("SMALL");
 });
 
+test("long names of runs fit a phone, in the list, in a comparison and in a lesson", async ({ page, open }) => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  const [name, other] = ["a-model-with-a-long-name-that-has-its-date-2026-11-19", "b-model-with-a-long-name-that-has-its-date-2026-11-19"];
+  const lesson = { number: 17, title: "Learning", summary: "How weights find their values.", paper: "5", code: [], inputs: [], blocks: [], questions: [] };
+  const lessons = { "GET /v1/lessons": () => ({ body: { lessons: [lesson] } }), "POST /v1/lessons/17": () => ({ body: lesson }), "POST /v1/lessons/17/own": () => ({ body: { model: "ko-en", blocks: [] } }) };
+  await open("#/runs", { ...served(run(name), run(other, { config: { model: { d_model: 256 } } })), ...lessons });
+  await expect(page.getByRole("listitem")).toHaveCount(2);
+  await expectToFit(page, 360, "list");
+  for (const box of await page.getByRole("checkbox").all()) await box.check();
+  await page.getByRole("button", { name: "Compare (2)" }).click();
+  await expect(page.getByTestId("curve")).toHaveCount(4);
+  await expectToFit(page, 360, "comparison");
+  await page.getByRole("link", { name }).click();
+  await expect(page.getByRole("heading", { level: 1, name })).toBeVisible();
+  await expectToFit(page, 360, "run");
+  await page.goto(page.url().replace(/#.*/, "#/lessons/17"));
+  await expect(page.getByTestId("watch-run").getByRole("combobox").first()).toHaveValue(name);
+  await expectToFit(page, 360, "lesson");
+});
+
 test("curves are drawn over time, and smoothed", async ({ page, open }) => {
   await open("#/runs/small", served(run("small")));
   const loss = page.getByRole("slider", { name: /^Loss/ });
@@ -120,13 +140,18 @@ test("the events are downloaded for a spreadsheet", async ({ page, open }) => {
 });
 
 test("a run that diverged says since when, and one that was interrupted how to go on", async ({ page, open }) => {
-  const diverged = run("diverged", { state: "stopped", step: 300, diverged: true, events: [train(100, 8, 1), train(200, null, 2), train(300, null, 3)] });
+  const diverged = run("diverged", { state: "stopped", step: 300, diverged: true, events: [train(100, 8, 1), train(200, null, 2), train(300, null, 3), validation(300, 1, 4)] });
   const interrupted = run("interrupted", { state: "stopped", step: 200, events: [train(100, 8, 1), { time: at(2), event: "interrupted", step: 200 }] });
   await open("#/runs", served(diverged, interrupted));
   await expect(page.getByRole("listitem").filter({ hasText: "diverged" })).toContainText("Diverged");
   await page.getByRole("link", { name: "diverged" }).click();
   await expect(page.getByRole("alert")).toContainText("NaN since step 200.");
   await expect(page.locator(".badge")).toContainText("Diverged");
+  const loss = page.getByRole("slider", { name: /^Loss/ });
+  await expect(loss).toHaveAttribute("aria-valuetext", "Last values: Training 8, Dev 2");
+  await loss.focus();
+  await page.keyboard.press("End");
+  await expect(loss).toHaveAttribute("aria-valuetext", "Step 300: Training –, Dev 2");
   await page.goBack();
   await page.getByRole("link", { name: "interrupted" }).click();
   await expect(page.getByText("Interrupted at step 200.")).toBeVisible();
