@@ -49,9 +49,9 @@ export function runCurves(events: readonly RunEvent[], axis: RunAxis = "step"): 
   return curves;
 }
 
-/** Where the training loss of a run that diverged ends; undefined for a healthy run. */
-export function lossEnd(curves: RunCurves, events: readonly RunEvent[]): number | undefined {
-  return divergedSince(events) === null ? undefined : (curves.loss.at(-1)?.x ?? 0);
+/** Where the training loss of a run that diverged ends; infinity for a healthy run. */
+export function lossEnd(curves: RunCurves, events: readonly RunEvent[]): number {
+  return divergedSince(events) === null ? Infinity : (curves.loss.at(-1)?.x ?? 0);
 }
 
 /** Where the longest curve ends. */
