@@ -294,3 +294,21 @@ test("asks nobody but its server", async ({ page, open }) => {
   for (const screen of SCREENS) await open(screen, living());
   expect(others).toEqual([]);
 });
+
+test("can be installed: its manifest names the page, and icons of the sizes that they have", async ({ page, open }) => {
+  await open("#/translate");
+  const found = await page.evaluate(async () => {
+    const url = document.querySelector<HTMLLinkElement>('link[rel="manifest"]')!.href;
+    const manifest = (await (await fetch(url)).json()) as { name: string; display: string; start_url: string; scope: string; icons: { src: string; sizes: string; type: string }[] };
+    const icons = manifest.icons.map(async ({ src, sizes, type }) => {
+      const image = new Image();
+      image.src = new URL(src, url).href;
+      await image.decode();
+      return { sizes, actual: `${image.naturalWidth}x${image.naturalHeight}`, type };
+    });
+    const resolve = (path: string) => new URL(path, url).href;
+    return { name: manifest.name, display: manifest.display, start: resolve(manifest.start_url), scope: resolve(manifest.scope), icons: await Promise.all(icons) };
+  });
+  const root = new URL("/", page.url()).href;
+  expect(found).toEqual({ name: "Attendo", display: "standalone", start: root, scope: root, icons: ["192x192", "512x512"].map((sizes) => ({ sizes, actual: sizes, type: "image/png" })) });
+});

@@ -10,7 +10,7 @@ import { makeRecord } from "../tests/fixtures/make-record";
 
 const STATIC = fileURLToPath(new URL("../../src/attendo/serving/static/", import.meta.url));
 const ORIGIN = "http://attendo.test";
-const TYPES: Record<string, string> = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
+const TYPES: Record<string, string> = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png", ".webmanifest": "application/manifest+json" };
 /** As the server sets it: what does not keep to it does not run here either. */
 const POLICY = "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 

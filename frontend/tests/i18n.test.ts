@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { ERROR_KINDS } from "../src/app/api/errors";
 import { APP_CATALOGS, translateApp } from "../src/i18n/app";
-import { CATALOGS, preferredLang, translate, translateReason } from "../src/i18n";
+import { CATALOGS, preferredLang, translate, translateNote, translateReason } from "../src/i18n";
 
 const BOTH: [string, Record<"en" | "ko", Record<string, string>>][] = [
   ["the inspector", CATALOGS],
@@ -56,6 +56,34 @@ describe("translating", () => {
     expect(translateReason("ko", "better ones fill the beam")).toBe("더 나은 후보로 빔이 참"); // version 1
     expect(translateReason("ko", "the moon")).toBe("the moon");
   });
+
+  it.each([
+    ["source: 3 sentences at once; translate takes them one by one", ["3"]],
+    ["target: cut to a window of 64 tokens of 90", ["64", "90"]],
+    ["source: 70 tokens, longer than any in training (60)", ["70", "60"]],
+    ["attention: the model has none", []],
+    ["cut after 9 tokens", ["9"]],
+    ["not in the vocabulary: 안녕하세요, 12345", ["안녕하세요, 12345"]],
+    ["copied from the source: 12345, https://a.kr", ["12345, https://a.kr"]],
+    ["without 'it's a cat'", ["it's a cat"]],
+    ["translated with another search, since the first output was not a translation", []],
+    ["no translation: the output is empty", []],
+    ["no translation: the output repeats itself", []],
+    ["no translation: the output is a copy of the source", []],
+    ["left out: logit lens, attribution (only for one Transformer; this is rnn-attention)", ["rnn-attention"]],
+    ["attribution: sums of integrated gradients are off by up to 7%; more than 32 steps make them more exact (--attribution-steps)", ["7", "32"]],
+    ["window: 1 of 24 values are missing", ["1", "24"]],
+    ["window: 2 steps without any value are masked", ["2"]],
+    ["the first of 3 series: Jeju", ["3", "Jeju"]],
+  ] as const)("translates the note “%s” of a record", (note, values) => {
+    const korean = translateNote("ko", note);
+    expect(korean).toMatch(/[가-힣]/);
+    expect(translateNote("en", note)).not.toMatch(/\{\w+\}/);
+    const words = [korean, ...values].reduce((rest, value) => rest.replace(value, ""));
+    for (const value of values) expect(korean).toContain(value);
+    expect(words).not.toMatch(/[a-z]/i);
+  });
+  it("passes on a note that it does not know", () => expect(translateNote("ko", "the moon is full")).toBe("the moon is full"));
 
   it("has a text and a hint for every kind of error", () => {
     for (const kind of ERROR_KINDS) {

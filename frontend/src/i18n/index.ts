@@ -64,6 +64,18 @@ const NOTES: [RegExp, Key][] = [
   [/^source: (?<count>\d+) tokens, longer than any in training \((?<most>\d+)\)$/, "recordNote.long"],
   [/^attention: the model has none$/, "arcs.none"],
   [/^cut after (?<count>\d+) tokens$/, "recordNote.cutAfter"],
+  [/^not in the vocabulary: (?<words>.+)$/s, "recordNote.unknown"],
+  [/^copied from the source: (?<words>.+)$/s, "recordNote.copied"],
+  [/^without '(?<phrase>.+)'$/s, "recordNote.without"],
+  [/^translated with another search, since the first output was not a translation$/, "recordNote.retried"],
+  [/^no translation: the output is empty$/, "recordNote.empty"],
+  [/^no translation: the output repeats itself$/, "recordNote.loop"],
+  [/^no translation: the output is a copy of the source$/, "recordNote.copy"],
+  [/^left out: .+ \(only for one Transformer; this is (?<kind>.+)\)$/s, "recordNote.leftOut"],
+  [/^attribution: sums of integrated gradients are off by up to (?<share>\d+)%; more than (?<count>\d+) steps/, "recordNote.inexact"],
+  [/^window: (?<count>\d+) of (?<total>\d+) values are missing$/, "recordNote.missing"],
+  [/^window: (?<count>\d+) steps without any value are masked$/, "recordNote.masked"],
+  [/^the first of (?<count>\d+) series: (?<name>.+)$/s, "recordNote.firstSeries"],
 ];
 
 export function translateNote(lang: Lang, note: string): string {

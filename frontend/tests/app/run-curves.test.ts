@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { RunEvent } from "../../src/app/api/schemas";
-import { type CurvePoint, divergedSince, downsample, eventsCsv, nearestPoint, runCurves, secondsLeft, smooth, valueAt } from "../../src/app/features/runs/run-curves";
+import { type CurvePoint, divergedSince, downsample, eventsCsv, lossEnd, nearestPoint, runCurves, secondsLeft, smooth, valueAt } from "../../src/app/features/runs/run-curves";
 import { formatDuration } from "../../src/app/features/runs/duration";
 import { diffSettings, flattenSettings } from "../../src/app/features/runs/settings-diff";
 import { axisTicks, yScale } from "../../src/inspector/display/axes";
@@ -62,6 +62,12 @@ describe("a run", () => {
     expect(divergedSince([train(10, 3), train(20, null), validation(20, 1, 1), train(30, null)])).toBe(20);
     expect(divergedSince([train(10, null)])).toBe(10);
     expect(divergedSince([])).toBeNull();
+  });
+  it("that diverged has a training loss up to there", () => {
+    const end = (events: RunEvent[]) => lossEnd(runCurves(events), events);
+    expect(end([train(10, 3), train(20, null), validation(20, 1, 1), train(30, null)])).toBe(10);
+    expect(end([train(10, 3), train(20, null), train(30, 2)])).toBe(Infinity);
+    expect(end([train(10, null)])).toBe(0);
   });
   it("is drawn over minutes since its start", () => {
     const at = (minute: number) => ({ time: `2026-01-01T00:${String(minute).padStart(2, "0")}:00Z` });

@@ -38,6 +38,29 @@ CHAPTERS = {
     22: "ch22_since_2017",
 }
 """The packages of the chapters by number; each has a module `lesson` with a constant `LESSON`."""
+PREREQUISITES: dict[int, tuple[int, ...]] = {
+    3: (2,),
+    4: (2,),
+    5: (4,),
+    6: (4,),
+    7: (4,),
+    8: (4,),
+    9: (8,),
+    10: (4,),
+    11: (3, 6, 7, 8, 10),
+    12: (11,),
+    13: (12,),
+    14: (12,),
+    15: (1, 4),
+    16: (2,),
+    17: (13,),
+    18: (14,),
+    19: (13, 14),
+    20: (13,),
+    21: (13,),
+    22: (9, 14),
+}
+"""The lessons that a lesson assumes, without those that they assume in turn."""
 WORDS_PER_MINUTE = 100
 """Of a text with formulas and figures, which is read more slowly than prose."""
 MINUTES_PER_QUESTION = 2

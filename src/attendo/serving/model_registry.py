@@ -240,6 +240,18 @@ class ModelRegistry:
             raise UnknownModelError(reason, hint=message("available: {pairs}", pairs=pairs))
         return min(ranked, key=lambda pair: pair[0])[1]
 
+    def find_by_run(self, run: Path) -> str | None:
+        """Return the name of the model that was loaded from the folder of a run, or None.
+
+        The folder that was named may be the run, its model or one of its checkpoints.
+        """
+        resolved = run.resolve()
+        for name, folder in self._folders.items():
+            path = folder.resolve()
+            if resolved in (path, path.parent) or ModelFolder(path).run.path == resolved:
+                return name
+        return None
+
     def target_languages(self) -> dict[str, list[str]]:
         """Return the target languages by source language."""
         targets: dict[str, list[str]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import InputError
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.serving.language_detection import DetectedLanguage, identify, language_name
 
 if TYPE_CHECKING:
@@ -29,11 +29,14 @@ def detect_source(
         language=language_name(found.other.language),
         share=f"{found.other.confidence:g}",
     )
-    pairs = ", ".join(
-        f"{src} to {tgt}"
-        for src, several in registry.target_languages().items()
-        for tgt in several
-        if target in (None, tgt)
+    pairs = join_messages(
+        ", ",
+        [
+            message("{src} to {tgt}", src=src, tgt=tgt)
+            for src, several in registry.target_languages().items()
+            for tgt in several
+            if target in (None, tgt)
+        ],
     )
     hint = message("name the source to translate it anyway; available: {pairs}", pairs=pairs)
     raise InputError(reason, hint=hint)

@@ -108,9 +108,10 @@ class GlossarySearch:
             if is_right or not made.hypotheses:
                 made.hypotheses.append(one._replace(is_finished=is_right))
         return {
-            index: SearchResult(_without_repetitions(made.hypotheses))
+            index: SearchResult(_without_repetitions([best, *_by_score(others)]))
             for index, made in results.items()
-            if made.hypotheses[0].is_finished
+            for best, *others in [made.hypotheses]
+            if best.is_finished
         }
 
     def _replace(
@@ -246,6 +247,11 @@ def _copy_style(term: str, first: str, last: str, *, is_first: bool) -> str:
     if is_first and first[len(opening) :][:1].isupper() and term.islower():
         term = term[0].upper() + term[1:]
     return opening + term + last[len(letters) :]
+
+
+def _by_score(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Sort alternatives, whose order is that without the terms."""
+    return sorted(hypotheses, key=lambda one: -one.score)
 
 
 def _without_repetitions(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:

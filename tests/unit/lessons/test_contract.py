@@ -24,7 +24,7 @@ from attendo.lessons.blocks import (
     Table,
     localize,
 )
-from attendo.lessons.contents import NUMBERS, load_lesson, load_lessons
+from attendo.lessons.contents import NUMBERS, PREREQUISITES, load_lesson, load_lessons
 from attendo.lessons.inputs import Choice, Grid, Number, Switch, Text
 from attendo.lessons.own_model import build_section
 from attendo.lessons.render.markdown import write_lesson
@@ -294,6 +294,16 @@ def test_the_site_has_one_page_per_lesson_and_language(tmp_path):
     for path in written:
         for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
             assert (path.parent / picture).stat().st_size > 1000
+
+
+def test_prerequisites_come_earlier_and_are_named_once():
+    assumed: dict[int, set[int]] = {}
+    for number in NUMBERS:
+        direct = PREREQUISITES.get(number, ())
+        assert all(one < number for one in direct)
+        indirect = {other for one in direct for other in assumed[one]}
+        assert indirect.isdisjoint(direct), number
+        assumed[number] = {*direct, *indirect}
 
 
 def test_a_matrix_with_wrong_labels_is_rejected():

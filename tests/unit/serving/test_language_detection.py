@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from attendo.core.errors import InputError
+from attendo.i18n.messages import translate_message
 from attendo.serving.language_detection import detect, identify
 from attendo.serving.model_registry import ModelRegistry
 from attendo.serving.served_model import TextModelHandle
@@ -75,3 +76,4 @@ def test_a_text_in_another_language_is_rejected_with_the_known_ones() -> None:
         detect_source(registry, "Bonjour, je suis étudiant.", "en")
     assert "ko to en" in caught.value.hint
     assert "en to ko" not in caught.value.hint
+    assert "to" not in translate_message(caught.value.hint, "ko").split()

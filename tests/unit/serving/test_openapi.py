@@ -103,6 +103,27 @@ def find_faults(schema: dict[str, Any], part: dict[str, Any], value: Any) -> lis
     return [error.message for error in jsonschema_rs.validator_for(whole).iter_errors(value)]
 
 
+def find_undescribed(schema: dict[str, Any], part: dict[str, Any], value: Any) -> list[str]:
+    """Return the fields of a response that its schema does not have."""
+    if "$ref" in part:
+        part = schema["components"]["schemas"][part["$ref"].rpartition("/")[2]]
+    if options := part.get("anyOf", part.get("oneOf")):
+        fitting = [one for one in options if not find_faults(schema, one, value)]
+        return min((find_undescribed(schema, one, value) for one in fitting), key=len)
+    if isinstance(value, list):
+        items = part.get("items", {})
+        return [name for one in value for name in find_undescribed(schema, items, one)]
+    if not isinstance(value, dict) or part.get("additionalProperties"):
+        return []
+    fields = part.get("properties", {})
+    inside = [
+        f"{name}.{one}"
+        for name in fields.keys() & value
+        for one in find_undescribed(schema, fields[name], value[name])
+    ]
+    return sorted({*(value.keys() - fields), *inside})
+
+
 def fill_path(path: str, operation: dict[str, Any]) -> str:
     """Return the path with the examples of its parameters."""
     for parameter in operation.get("parameters", ()):
@@ -129,6 +150,8 @@ def test_every_example_works_and_its_response_is_as_described(client, schema):
                 part = described[JSON]["schema"]
                 assert part not in ({}, {"type": "object"}), path
                 faults += [(path, one) for one in find_faults(schema, part, response.json())]
+                found = find_undescribed(schema, part, response.json())
+                faults += [(path, f"{one} is not described") for one in found]
             count += 1
     assert faults == []
     assert count >= 24

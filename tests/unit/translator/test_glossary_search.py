@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from attendo.decoding.hypothesis import SearchResult
 from attendo.translator import glossary_search
 from attendo.translator.glossary_search import substitute
 
@@ -65,6 +66,23 @@ def test_the_term_comes_where_the_word_was(uppercaser, n_best):
     assert bool(others) == (n_best > 1)
     assert all("LU RE" in one for one in others)
     assert len({str(found), *others}) == len(others) + 1
+
+
+def test_the_alternatives_are_in_the_order_of_their_scores_with_the_terms(uppercaser, monkeypatch):
+    """They were in the order of those without the terms."""
+    search, scores = uppercaser.backend.search, iter([-2.0, -5.0, -3.0, -4.0])
+
+    def rescore(items, options, **arguments):
+        results = search(items, options, **arguments)
+        if options.n_best > 1:  # without the terms
+            return results
+        return [
+            SearchResult([result.hypotheses[0]._replace(score=next(scores))]) for result in results
+        ]
+
+    monkeypatch.setattr(uppercaser.backend, "search", rescore)
+    (found,) = uppercaser.translate(["ka to mi"], n_best=4, glossary={"to": "LU RE"})
+    assert [found.score, *(one.score for one in found.alternatives)] == [-2.0, -3.0, -4.0, -5.0]
 
 
 def test_a_term_does_not_lower_the_confidence(uppercaser):

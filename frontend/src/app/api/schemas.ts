@@ -247,6 +247,8 @@ export const runDetail = object({
   /** The steps whose checkpoints are kept. */
   checkpoints: withDefault(array(count), []),
   report: nullable(report),
+  /** The served model that this run has trained. */
+  model: nullable(string),
 });
 export type RunDetail = Infer<typeof runDetail>;
 

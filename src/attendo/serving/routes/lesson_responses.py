@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 
-class LessonSummary(BaseModel):
-    """A lesson in the list."""
+class LessonTitle(BaseModel):
+    """What a lesson is about."""
 
     number: int
     title: str
     summary: str
+
+
+class LessonSummary(LessonTitle):
+    """A lesson in the list."""
+
+    minutes: int
+    """About how long it takes."""
+    prerequisites: list[int]
+    """The lessons that it assumes, without those that they assume in turn."""
 
 
 class TermResponse(BaseModel):
@@ -67,7 +76,7 @@ class QuestionResponse(BaseModel):
     choices: list[tuple[str, str]]
 
 
-class LessonResponse(LessonSummary):
+class LessonResponse(LessonTitle):
     """A lesson, computed for the given inputs."""
 
     paper: str
@@ -79,19 +88,25 @@ class LessonResponse(LessonSummary):
 
 
 class AnswerResponse(BaseModel):
-    """Whether an answer is right; a right one comes with its explanation."""
+    """Whether an answer is right; a right one, or a request to reveal it, gets an explanation."""
 
     is_right: bool
     why: str | None
+    hint: Literal["higher", "lower", "notNumber"] | None
+    """Where the right number is from a wrong one; null for a choice."""
     hints: list[str]
     """Hints after a wrong answer, from the vaguest to the clearest."""
+    answer: str | None
+    """The solution, where it is explained."""
 
 
 class OwnModelResponse(BaseModel):
-    """The section on the learner's own model, with pictures as data URLs."""
+    """The section on the learner's own model; `figure` of a block has the numbers to draw."""
 
     model: str
     blocks: list[BlockResponse]
+    record: dict[str, Any] | None
+    """The record of the sentence, if a figure shows a part of it."""
 
 
 class MachineResponse(BaseModel):

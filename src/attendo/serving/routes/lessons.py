@@ -13,7 +13,7 @@ from pydantic import Field
 
 from attendo.lessons import own_model
 from attendo.lessons.blocks import ModelPlot
-from attendo.lessons.contents import estimate_minutes, load_lesson, load_lessons
+from attendo.lessons.contents import PREREQUISITES, estimate_minutes, load_lesson, load_lessons
 from attendo.lessons.diagrams.machine import draw_machine
 from attendo.lessons.glossary import other_language, sorted_terms
 from attendo.lessons.machine_values import model_values, tiny_values
@@ -89,7 +89,7 @@ class MachineRequest(ModelSelector):
 
 @router.get("", summary="The lessons", responses={200: {"model": responses.LessonsResponse}})
 async def list_lesson_summaries(request: Request, lang: Language = "en") -> dict[str, Any]:
-    """Return number, title, summary and minutes of each lesson, the glossary and the map."""
+    """Return what the list of lessons shows, the glossary and the map."""
 
     def summarize() -> dict[str, Any]:
         lessons = [
@@ -98,6 +98,7 @@ async def list_lesson_summaries(request: Request, lang: Language = "en") -> dict
                 "title": lesson.title.localize(lang),
                 "summary": lesson.summary.localize(lang),
                 "minutes": estimate_minutes(lesson),
+                "prerequisites": list(PREREQUISITES.get(lesson.number, ())),
             }
             for lesson in load_lessons()
         ]

@@ -136,7 +136,7 @@ RESPONSE_EXAMPLES: dict[str, Any] = {
     "GET /v1/runs/{name}": {
         **_RUN, "config": {"train": {"max_steps": 900}}, "events": [_EVENT], "next": 61,
         "samples": [{"step": 900, "samples": [{"src": "나는", "output": "I", "ref": "I"}]}],
-        "checkpoints": [750, 900], "report": None,
+        "checkpoints": [750, 900], "report": None, "model": "ko-en",
     },
     "POST /v1/runs/{name}/checkpoint": {
         "step": 900, "text": "나는 학생이다.", "translation": "I am a student.",
@@ -149,7 +149,8 @@ RESPONSE_EXAMPLES: dict[str, Any] = {
     "GET /v1/runs/{name}/events": {"events": [_EVENT], "next": 61, "state": "running"},
     "GET /v1/lessons": {
         "lessons": [{"number": 4, "title": "Scaled dot-product attention",
-                     "summary": "Compute attention by hand."}],
+                     "summary": "Compute attention by hand.", "minutes": 25,
+                     "prerequisites": [2]}],
         "terms": [{"name": "key", "other": "키", "lesson": 4,
                    "meaning": "The vector by which a word can be found."}],
         "map": {"kind": "machine", "title": "The whole machine", "stages": []},
@@ -168,10 +169,11 @@ RESPONSE_EXAMPLES: dict[str, Any] = {
         "questions": [{"prompt": "What is the first score?", "choices": []}],
     },
     "POST /v1/lessons/{number}/answer": {
-        "is_right": False, "why": None, "hints": ["Compare the query with each key."],
+        "is_right": False, "why": None, "hint": "higher",
+        "hints": ["Compare the query with each key."], "answer": None,
     },
     "POST /v1/lessons/{number}/own": {
-        "model": "ko-en", "blocks": [{"kind": "paragraph", "words": "..."}],
+        "model": "ko-en", "blocks": [{"kind": "paragraph", "words": "..."}], "record": None,
     },
 }  # fmt: skip
 """By method and path."""

@@ -68,6 +68,8 @@ class RunResponse(RunSummaryResponse):
     checkpoints: list[int]
     """The steps whose checkpoints are kept."""
     report: dict[str, Any] | None
+    model: str | None
+    """The name of the model of this run, if the server has it."""
 
 
 class EventsResponse(BaseModel):
@@ -124,9 +126,11 @@ def list_runs(request: Request) -> RunsResponse:
 
 @router.get("/{name}", summary="One training run")
 def get_run(request: Request, name: str) -> RunResponse:
-    """Return a run: configuration, events, samples, report."""
+    """Return a run: configuration, events, samples, report, and the model that is served."""
     run = _find_run_or_404(request, name)
-    return RunResponse(**run_reader.describe_run(run, name, _get_logs(request)))
+    service: Service = request.app.state.service
+    described = run_reader.describe_run(run, name, _get_logs(request))
+    return RunResponse(**described, model=service.registry.find_by_run(run))
 
 
 @router.get(

@@ -80,7 +80,9 @@ def test_answers_are_checked_and_the_reason_comes_with_the_right_one(client):
     hints = wrong.pop("hints")
     assert len(hints) == 2
     assert wrong == {"is_right": False, "why": None, "hint": "lower", "answer": None}
-    word = client.post("/v1/lessons/4/answer", json={**body, "answer": "four"}).json()
+    in_words = client.post("/v1/lessons/4/answer", json={**body, "answer": "four"}).json()
+    assert in_words["is_right"] is True
+    word = client.post("/v1/lessons/4/answer", json={**body, "answer": "many"}).json()
     assert word["hint"] == "notNumber"
     revealed = client.post(
         "/v1/lessons/4/answer", json={**body, "answer": "3", "reveal": True}

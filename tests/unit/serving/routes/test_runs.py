@@ -19,23 +19,27 @@ from attendo.core import process_lock
 from attendo.serving import run_reader
 from attendo.serving.errors import ErrorResponse
 from attendo.serving.log_index import LogIndex, LogIndexes
+from attendo.serving.model_registry import ModelRegistry
 from attendo.serving.routes import runs
 from attendo.training.run_log import RunLog
 from attendo.workflow.runner import STATE_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 OLD = 3600
 """Seconds after which nobody would think that a log still grows."""
 
 
-def make_app(folder: Path | None) -> FastAPI:
+def make_app(folder: Path | None, models: Sequence[Path] = ()) -> FastAPI:
     app = FastAPI()
     app.include_router(runs.router)
-    config = SimpleNamespace(runs=folder)
-    app.state.service = SimpleNamespace(config=config, closing=asyncio.Event())
+    app.state.service = SimpleNamespace(
+        config=SimpleNamespace(runs=folder),
+        closing=asyncio.Event(),
+        registry=ModelRegistry(models),
+    )
 
     @app.exception_handler(HTTPException)
     async def refuse(_request, error):
@@ -101,6 +105,23 @@ def test_a_run_may_be_one_folder_deeper_but_not_inside_a_build(client, folder):
     assert client.get("/v1/runs/quickstart%3Ako-en/events?after=0").json()["events"]
     for missing in ("quickstart", "small:student", "quickstart%2Fko-en", "quickstart:deeper:ko-en"):
         assert client.get(f"/v1/runs/{missing}").status_code == 404
+
+
+def test_a_run_names_the_model_that_is_served_from_its_folder(folder):
+    """The page offered to translate with a model of the same name, which may be another one."""
+    deep, plain = make_run(folder / "quickstart", "ko-en"), make_run(folder, "ko-en")
+    make_run(folder, "unserved")
+    other = folder.parent / "other" / "ko-en"
+    models = [deep / "model", other, plain / "checkpoints" / "step_3"]
+    for path in models:
+        path.mkdir(parents=True)
+    (models[2] / "checkpoint.json").write_text("{}")
+    with TestClient(make_app(folder, models)) as client:
+        served = {
+            name: client.get(f"/v1/runs/{name}").json()["model"]
+            for name in ("quickstart:ko-en", "ko-en", "unserved")
+        }
+    assert served == {"quickstart:ko-en": "ko-en", "ko-en": "step_3", "unserved": None}
 
 
 def test_runs_are_listed_the_newest_first(client, folder):

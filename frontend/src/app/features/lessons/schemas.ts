@@ -7,8 +7,8 @@ import { KINDS, readRecord } from "../../../inspector/record/record";
 import { array, boolean, count, type Infer, nullable, number, object, oneOf, type Schema, string, variant, withDefault } from "../../../inspector/record/schema";
 
 const title = { number: count, title: string, summary: string };
-/** `minutes`: about how long the lesson takes. */
-const lessonTitle = object({ ...title, minutes: nullable(count) });
+/** `minutes`: about how long the lesson takes; `prerequisites`: the numbers of the lessons that it assumes. */
+const lessonTitle = object({ ...title, minutes: nullable(count), prerequisites: withDefault(array(count), []) });
 export type LessonTitle = Infer<typeof lessonTitle>;
 
 /** Every row is as long as the first. */

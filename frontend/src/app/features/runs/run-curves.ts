@@ -49,6 +49,11 @@ export function runCurves(events: readonly RunEvent[], axis: RunAxis = "step"): 
   return curves;
 }
 
+/** Where the training loss of a run that diverged ends; infinity for a healthy run. */
+export function lossEnd(curves: RunCurves, events: readonly RunEvent[]): number {
+  return divergedSince(events) === null ? Infinity : (curves.loss.at(-1)?.x ?? 0);
+}
+
 /** Where the longest curve ends. */
 export function lastOf(curves: RunCurves): number {
   return Math.max(0, ...Object.values(curves).map((points: CurvePoint[]) => points.at(-1)?.x ?? 0));

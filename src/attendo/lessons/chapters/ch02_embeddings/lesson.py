@@ -21,6 +21,7 @@ from attendo.lessons.chapters.ch02_embeddings.learned_table import (
 )
 from attendo.lessons.inputs import Choice, Number, Text
 from attendo.lessons.lesson import CodeReference, Lesson, Question
+from attendo.lessons.piece_labels import label_pieces
 from attendo.lessons.prose import Prose
 from attendo.model.embeddings import ScaledEmbedding
 from attendo.model.positional_encoding import sinusoidal
@@ -160,7 +161,7 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
     pieces = translator.tokenizer.src_pieces
     rows: list[list[Any]] = [
         [
-            pieces([number])[0],
+            *label_pieces(pieces([number])),
             number,
             float(table[number].norm()) * scale,
             ", ".join(f"{pieces([other])[0]} {cosine:.2f}" for other, cosine in near),

@@ -29,6 +29,7 @@ from attendo.lessons.chapters.ch03_positions.word_order import (
 )
 from attendo.lessons.inputs import Choice, Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
+from attendo.lessons.piece_labels import label_pieces
 from attendo.lessons.prose import Prose
 from attendo.model.positional_encoding import SinusoidalPositions, sinusoidal
 from attendo.model.transformer import Transformer
@@ -250,12 +251,13 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
         ModelPlot("input_sum", prose("own-input-sum")),
         Paragraph(prose("own-swapped", text=text)),
         Table(
-            [prose("token"), prose("change")], _pair(translator.tokenizer.src_pieces(ids), changes)
+            [prose("token"), prose("change")],
+            _pair(label_pieces(translator.tokenizer.src_pieces(ids)), changes),
         ),
     ]
 
 
-def _pair(names: Sequence[str], numbers: Sequence[float]) -> list[list[Any]]:
+def _pair(names: Sequence[Label], numbers: Sequence[float]) -> list[list[Any]]:
     return [[name, number] for name, number in zip(names, numbers, strict=True)]
 
 
