@@ -143,7 +143,7 @@ def adapt_model(request: AdaptRequest, *, reporter: Reporter | None = None) -> A
     shown = reporter or NullReporter()
     base = _find_base(request)
     about = read_about(base)
-    languages = _languages_of(about, base)
+    languages = find_languages(about, base)
     run = ModelFolder.find(request.model).run
     run_settings = run.read_config() if run.exists() else {}
     dev = _find_dev(request, run_settings)
@@ -232,7 +232,8 @@ def _find_base(request: AdaptRequest) -> Path:
     return versions[0].path if is_published and versions else found.path
 
 
-def _languages_of(about: dict[str, Any], base: Path) -> tuple[str, str]:
+def find_languages(about: dict[str, Any], base: Path) -> tuple[str, str]:
+    """Return the languages of a model, or raise an error: corrections are chosen by them."""
     src, tgt = about.get("src_lang"), about.get("tgt_lang")
     if not isinstance(src, str) or not isinstance(tgt, str):
         raise InputError(
