@@ -231,6 +231,8 @@ def translate(
     check_models(model, *(ensemble or ()))
     source = Path(input_address) if input_address is not None and cluster is None else None
     output = Path(output_address) if output_address is not None and cluster is None else None
+    if source is None and output is not None and (named := find_named_file(texts)) is not None:
+        source, texts = named, None
     document = find_document(texts, source, output, format_name)
     check_source(texts, source, glossary)
     check_agreement(source, agree_with if cluster is None else None, n_best, as_json=as_json)
@@ -365,7 +367,18 @@ def find_document(
         return None
     from attendo.cli.translation import document
 
-    return document.find_document(texts, source, output, format_name)
+    return document.find_document(texts, source, format_name)
+
+
+def find_named_file(texts: list[str] | None) -> Path | None:
+    """Return the file that a single text names: with --output, that is what is translated."""
+    if texts is None or len(texts) != 1:
+        return None
+    path = Path(texts[0])
+    try:
+        return path if path.suffix and path.is_file() else None
+    except (OSError, ValueError):  # too long for a name
+        return None
 
 
 def check_source(texts: list[str] | None, source: Path | None, glossary: Path | None) -> None:
