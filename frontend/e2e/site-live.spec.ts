@@ -51,6 +51,16 @@ test("it translates as Python does, without any server", async ({ page }) => {
   expect(outside).toEqual([]);
 });
 
+test("words that the vocabulary lacks are named", async ({ page }) => {
+  await open(page);
+  await expect(page.locator(".output")).not.toBeEmpty();
+  await expect(page.getByTestId("unknown")).toHaveCount(0);
+  await page.getByRole("textbox").fill(`${LINES[0]!} ☃☃ ${LINES[1]!} ☃☃ жук`);
+  await expect(page.getByTestId("unknown")).toContainText("☃☃, жук.");
+  await page.getByRole("textbox").fill(LINES[0]!);
+  await expect(page.getByTestId("unknown")).toHaveCount(0);
+});
+
 test("every head of a sentence that one types is shown", async ({ page }) => {
   await open(page);
   await page.getByRole("textbox").fill(LINES[0]!);

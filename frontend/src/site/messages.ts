@@ -29,6 +29,8 @@ export interface SiteIndex {
 export interface TranslatedSentence {
   source: string;
   text: string;
+  /** Words that the vocabulary lacks. */
+  unknown: string[];
 }
 
 /** How to translate, as the visitor has set it. */
