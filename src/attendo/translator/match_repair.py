@@ -3,7 +3,8 @@
 A match whose source differs in a few words has most of the translation that is wanted, in the words
 of the person who wrote it. The words of its translation that attend to the words that differ are
 replaced by those that the model writes for the new words. The result is kept only if the model
-finds it about as likely, for the new source, as it finds the match for its own source.
+finds it about as likely, for the new source, as it finds the match for its own source. This is
+fuzzy-match repair (Ortega, Sánchez-Martínez and Forcada 2016), with attention as the alignment.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.text.normalize import normalize
-from attendo.text.tokenizer import END_ID, UNK_ID
-from attendo.translator.copying import align_source_words
-from attendo.translator.glossary_search import substitute
+from attendo.text.tokenizer import END_ID, SPACE_SYMBOL, UNK_ID
+from attendo.translator.confidence import tokens_to_words
+from attendo.translator.glossary_search import copy_style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from attendo.translator.translation import Translation
     from attendo.translator.translator import Translator
 
 MAX_CHANGES, MAX_CHANGED_SHARE = 2, 0.5
 """Places that differ, and the share of the words in them."""
+PUNCTUATION = "\"'([{“‘.,;:!?…)]}”’。、！？"
 MIN_LIKELIHOOD = 0.7
 """Of the mean token probability of the match."""
 
@@ -36,25 +38,20 @@ class Change(NamedTuple):
 
 
 class AlignedWords(NamedTuple):
-    """The words of a source and of its translation, and which of these attends to each of those."""
+    """The words of a source and of its translation, and to which of those each of these attends."""
 
     source: list[str]
     target: list[str]
-    aligned: list[int | None]
+    attended: list[int]
 
-    def find_span(self, words: Iterable[int]) -> range | None:
+    def find_span(self, words: range) -> range | None:
         """Return the words of the translation that stand for some words of the source.
 
-        None if there are none, or if they stand for other words too.
+        None if there are none, or if they are not next to each other.
         """
-        chosen = set(words)
-        found = [self.aligned[index] for index in chosen]
-        indices = [index for index in found if index is not None]
-        if not indices or max(indices) >= len(self.target):
-            return None
-        span = range(min(indices), max(indices) + 1)
-        others = (one for index, one in enumerate(self.aligned) if index not in chosen)
-        return None if any(one in span for one in others if one is not None) else span
+        found = [index for index, attended in enumerate(self.attended) if attended in words]
+        span = range(found[0], found[-1] + 1) if found else range(0)
+        return span if found and len(span) == len(found) else None
 
 
 def repair_match(translator: Translator, own: Translation, source: str, target: str) -> str | None:
@@ -80,18 +77,20 @@ def repair_match(translator: Translator, own: Translation, source: str, target: 
     new = _align(translator, own.source, own.ids)
     if match is None or new is None:
         return None
-    terms = []
+    replaced: dict[range, str] = {}
     for change in changes:
-        span = new.find_span(change.after)
-        if span is None or match.find_span(change.before) is None:
+        old, made = match.find_span(change.before), new.find_span(change.after)
+        # The first word has a capital, also if it is no name.
+        if old is None or made is None or (old.start == 0) != (made.start == 0):
             return None
-        term = " ".join(new.target[span.start : span.stop]).strip("\"'([{“‘.,;:!?…)]}”’。、！？")
-        start, end = _locate(match.source, change.before)
-        terms.append((start, end, term))
-    repaired = substitute(
-        " ".join(match.source), match.target, [""] * len(match.target), match.aligned, terms
-    )
-    if repaired in (None, str(own)):
+        replaced[old] = " ".join(new.target[made.start : made.stop]).strip(PUNCTUATION)
+    words = list(match.target)
+    for span in sorted(replaced, key=lambda one: one.start, reverse=True):
+        first, last = words[span.start], words[span.stop - 1]
+        term = copy_style(replaced[span], first, last, is_first=span.start == 0)
+        words[span.start : span.stop] = [term]
+    repaired = " ".join(words)
+    if repaired == str(own):
         return None
     scores = translator.score([own.source, source], [repaired, target])
     likelihoods = [one.mean_token_probability for one in scores]
@@ -124,14 +123,31 @@ def _align(translator: Translator, source: str, ids: Sequence[int]) -> AlignedWo
     src_ids = tokenizer.encode_src([text])[0]
     if UNK_ID in ids or UNK_ID in src_ids or not ids:
         return None
-    aligned = align_source_words(translator, text, src_ids, ids)
-    words = text.split()
-    if len(aligned) != len(words):
-        return None
-    return AlignedWords(words, tokenizer.decode_tgt([ids])[0].split(), aligned)
+    attended = find_attended_words(translator, text, src_ids, ids)
+    source_words, target_words = text.split(), tokenizer.decode_tgt([ids])[0].split()
+    is_clear = len(attended) == len(target_words) and max(attended) < len(source_words)
+    return AlignedWords(source_words, target_words, attended) if is_clear else None
 
 
-def _locate(words: Sequence[str], span: range) -> tuple[int, int]:
-    """Return where some words begin and end in the text of all words."""
-    start = sum(len(word) + 1 for word in words[: span.start])
-    return start, start + len(" ".join(words[span.start : span.stop]))
+def find_attended_words(
+    translator: Translator, source: str, src_ids: Sequence[int], ids: Sequence[int]
+) -> list[int]:
+    """Return, for each word of a translation, the word of the source that it attends to most.
+
+    Nothing is returned for a model without attention, or without PyTorch to compute it.
+    """
+    if not translator.backend.has_native:
+        return []
+    from attendo.translator.cross_attention import cross_attention
+
+    weights = cross_attention(translator.native.backend, src_ids, ids)
+    if weights is None:
+        return []
+    tokenizer = translator.tokenizer
+    starts = [
+        SPACE_SYMBOL * surface.startswith(" ") for surface in tokenizer.src_surfaces(source)[:-1]
+    ]
+    rows = [weights[tokens].sum(0) for tokens in tokens_to_words(tokenizer.tgt_pieces(ids))]
+    src_words = tokens_to_words(starts)
+    shares = [[float(row[tokens].sum()) for tokens in src_words] for row in rows]
+    return [max(range(len(row)), key=row.__getitem__) for row in shares]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from attendo.translator import match_repair
-from attendo.translator.match_repair import find_changes, repair_match
+from attendo.translator.match_repair import AlignedWords, find_changes, repair_match
 
 SOURCE, TARGET = "ka to mi so", "KA TO LU SO"
 """The model would write MI: a person has corrected it."""
@@ -56,13 +56,25 @@ def test_an_unlikely_result_is_dropped(uppercaser, monkeypatch):
 
 
 def test_without_attention_nothing_is_repaired(uppercaser, monkeypatch):
-    monkeypatch.setattr(match_repair, "align_source_words", lambda *_: [])
+    monkeypatch.setattr(match_repair, "find_attended_words", lambda *_: [])
     assert repair(uppercaser, "ka re mi so") is None
 
 
-def test_a_word_that_stands_for_another_one_too_is_not_replaced(uppercaser, monkeypatch):
-    monkeypatch.setattr(match_repair, "align_source_words", lambda *_: [0, 1, 1, 3])
+@pytest.mark.parametrize(
+    "attended", [[0, 1, 2, 1], [0, 0, 2, 3]], ids=["words that are apart", "no word"]
+)
+def test_an_alignment_that_is_not_clear_repairs_nothing(uppercaser, monkeypatch, attended):
+    monkeypatch.setattr(match_repair, "find_attended_words", lambda *_: attended)
     assert repair(uppercaser, "ka re mi so") is None
+
+
+def test_all_words_that_stand_for_the_changed_one_are_replaced():
+    target = ["The", "prince", "saw", "the", "royal", "lady."]
+    words = AlignedWords(["왕자는", "공주를", "봤다."], target, [0, 0, 2, 1, 1, 1])
+    assert words.find_span(range(1, 2)) == range(3, 6)
+    assert words.find_span(range(1)) == range(2)
+    assert words.find_span(range(3, 4)) is None
+    assert AlignedWords(*words[:2], [0, 1, 2, 1, 1, 1]).find_span(range(1, 2)) is None
 
 
 def test_changes_are_words_that_were_replaced():
