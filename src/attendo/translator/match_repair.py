@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from attendo.translator.translator import Translator
 
 MAX_CHANGES, MAX_CHANGED_SHARE = 2, 0.5
-"""Places that differ, and the share of the words in them."""
+"""Passages that differ, and the share of the words in them."""
 PUNCTUATION = "\"'([{“‘.,;:!?…)]}”’。、！？"
 MIN_LIKELIHOOD = 0.7
 """Of the mean token probability of the match."""
@@ -80,7 +80,7 @@ def repair_match(translator: Translator, own: Translation, source: str, target: 
     replaced: dict[range, str] = {}
     for change in changes:
         old, made = match.find_span(change.before), new.find_span(change.after)
-        # The first word has a capital, also if it is no name.
+        # The first word has a capital, also if it is not a name.
         if old is None or made is None or (old.start == 0) != (made.start == 0):
             return None
         replaced[old] = " ".join(new.target[made.start : made.stop]).strip(PUNCTUATION)
@@ -98,11 +98,11 @@ def repair_match(translator: Translator, own: Translation, source: str, target: 
 
 
 def find_changes(before: Sequence[str], after: Sequence[str]) -> list[Change]:
-    """Return the places where words were replaced; nothing if words were added, or too many.
+    """Return the passages where words were replaced; nothing if words were added, or too many.
 
-    >>> find_changes("the old house".split(), "the new house".split())
+    >>> find_changes("the old file".split(), "the new file".split())
     [Change(before=range(1, 2), after=range(1, 2))]
-    >>> find_changes("the house".split(), "the new house".split())
+    >>> find_changes("the file".split(), "the new file".split())
     []
     """
     matcher = SequenceMatcher(None, before, after, autojunk=False)
