@@ -39,9 +39,14 @@ async function lookPage(text, studies = {}) {
 
 const browser = await chromium.launch({ ...(existsSync(CHROMIUM) ? { executablePath: CHROMIUM } : {}), args: ["--no-sandbox"] });
 
+const isWanted = (name) => !names.length || names.includes(name);
+
+async function take(name, options) {
+  if (isWanted(name)) await takePicture(name, options);
+}
+
 /** Take a picture of a page: at an address of the server, or of the offline inspector. */
-async function take(name, { width, height, lang = "en", theme = "light", path, html, act, element, from = base, ...options }) {
-  if (names.length && !names.includes(name)) return;
+async function takePicture(name, { width, height, lang = "en", theme = "light", path, html, act, element, from = base, ...options }) {
   // The policy of the pages would block the font.
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, locale: lang, bypassCSP: true, ...options });
   const page = await context.newPage();
@@ -94,7 +99,7 @@ async function correct(source_text, target_text, author) {
   const response = await fetch(new URL("v1/corrections", base), { method: "POST", headers, body });
   if (!response.ok) throw new Error(await response.text());
 }
-if (!names.length || names.includes("serve_corrections")) {
+if (isWanted("serve_corrections")) {
   await correct("왕자는 숲에서 공주를 만났다.", "The prince met the royal lady in the woods.", "Kim");
   await take("serve_corrections", {
     width: 1280,

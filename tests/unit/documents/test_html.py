@@ -153,7 +153,7 @@ def test_attributes_that_readers_see_are_translated() -> None:
     assert page.notes == []
 
 
-def test_attributes_within_a_sentence_stay_and_this_is_told() -> None:
+def test_attributes_within_a_sentence_stay_and_this_is_reported() -> None:
     page = read_html('<p>See <a href="x" title="some words">this</a> <img alt="a word"> now.</p>')
     assert [one.text for one in page.segments] == ["See this  now."]
     assert [one for one in page.notes if "attributes" in one] == page.notes != []
