@@ -12,7 +12,7 @@ interface Saved {
 }
 
 /** A server with a memory: it answers with what was saved. */
-function withMemory(saved: Saved[]): Record<string, Handler> {
+function withMemory(saved: Saved[], repaired: string | null = null): Record<string, Handler> {
   return {
     "GET /v1/models": () => ({ body: { models: [model()], has_memory: true } }),
     "POST /v1/corrections": (request) => {
@@ -23,7 +23,7 @@ function withMemory(saved: Saved[]): Record<string, Handler> {
     "POST /v1/translate": (request) => {
       const text = String(asked(request).text);
       const known = saved.find(({ source_text }) => source_text === text);
-      const similar = { kind: "fuzzy", score: 0.9, source_text: "나는 교사이다.", target_text: "I am a teacher.", id: 7, author: null, time: null };
+      const similar = { kind: "fuzzy", score: 0.9, source_text: "나는 교사이다.", target_text: "I am a teacher.", repaired_text: asked(request).repair ? repaired : null, id: 7, author: null, time: null };
       const exact = known && { kind: "exact", score: 1, source_text: text, target_text: known.target_text, id: 1, author: known.author ?? null, time: "2026-11-19T09:00:00Z" };
       const plain = { ...translation(text), memory: [similar] };
       const answer = exact ? { ...plain, text: known.target_text, words: known.target_text.split(" "), confidence: null, alignment: null, alternatives: [], memory: [exact] } : plain;
@@ -81,6 +81,16 @@ for (const [locale, words] of [
     });
   });
 }
+
+test("a similar text is repaired: the words that differ are the model's", async ({ page, open }) => {
+  await open("#/translate", withMemory([], "I am a pupil."));
+  await page.locator(box).fill(TEXT);
+  const matches = page.getByTestId("memory-matches");
+  await expect(matches).toContainText("I am a teacher.");
+  await expect(matches.getByTestId("repaired").locator("mark")).toHaveText("pupil.");
+  await matches.getByRole("button", { name: "Use this" }).click();
+  await expect(page.getByLabel("The right translation")).toHaveValue("I am a pupil.");
+});
 
 test("another text closes the editor", async ({ page, open }) => {
   await open("#/translate", withMemory([]));

@@ -62,6 +62,7 @@ export interface Asked {
   text: string | string[];
   prefix?: string;
   label?: string;
+  repair?: boolean;
   model: string;
   beam_size?: number;
   glossary?: Record<string, string>;

@@ -21,8 +21,9 @@ const expect = plainExpect.configure({ timeout: 30_000 });
 test.setTimeout(90_000);
 test.skip(!FOLDER, "needs an exported page: SITE_FOLDER");
 
-async function open(page: Page): Promise<{ outside: string[] }> {
+async function open(page: Page, fragment = ""): Promise<{ outside: string[]; paths: string[] }> {
   const outside: string[] = [];
+  const paths: string[] = [];
   await page.context().route("**", async (route) => {
     const url = new URL(route.request().url());
     if (url.host !== "site.test") {
@@ -30,14 +31,15 @@ async function open(page: Page): Promise<{ outside: string[] }> {
       return route.abort();
     }
     const path = join(FOLDER, normalize(url.pathname === "/" ? "/index.html" : url.pathname));
+    paths.push(url.pathname);
     try {
       await route.fulfill({ body: readFileSync(path), contentType: TYPES[extname(path)] ?? "application/octet-stream" });
     } catch {
       await route.fulfill({ status: 404 });
     }
   });
-  await page.goto(ADDRESS);
-  return { outside };
+  await page.goto(ADDRESS + fragment);
+  return { outside, paths };
 }
 
 test("it translates as Python does, without any server", async ({ page }) => {
@@ -47,6 +49,16 @@ test("it translates as Python does, without any server", async ({ page }) => {
   await page.getByRole("textbox").fill(LINES.join("\n"));
   await expect(output).toHaveText(TRANSLATIONS.join("\n"), { useInnerText: true });
   expect(outside).toEqual([]);
+});
+
+test("words that the vocabulary lacks are named", async ({ page }) => {
+  await open(page);
+  await expect(page.locator(".output")).not.toBeEmpty();
+  await expect(page.getByTestId("unknown")).toHaveCount(0);
+  await page.getByRole("textbox").fill(`${LINES[0]!} ☃☃ ${LINES[1]!} ☃☃ жук`);
+  await expect(page.getByTestId("unknown")).toContainText("☃☃, жук.");
+  await page.getByRole("textbox").fill(LINES[0]!);
+  await expect(page.getByTestId("unknown")).toHaveCount(0);
 });
 
 test("every head of a sentence that one types is shown", async ({ page }) => {
@@ -70,6 +82,33 @@ test("one file opens from the disk, without a web server", async ({ page }) => {
   expect(requests.filter((url) => !/^(data|blob):/.test(url))).toEqual(["file:///"]);
   await page.locator(".sentence").click();
   await expect(page.getByRole("tab").first()).toBeVisible();
+  await page.getByText("The whole machine at work").click();
+  await expect(page.getByTestId("machine-drawing")).toBeVisible();
+});
+
+test("the whole machine works on the example, step by step", async ({ page }) => {
+  const { paths } = await open(page);
+  await expect(page.locator(".output")).not.toBeEmpty();
+  expect(paths).not.toContain("/models/1/machine.json"); // only those who open it load it
+  await page.getByText("The whole machine at work").click();
+  const machine = page.getByTestId("machine");
+  const written = machine.getByTestId("written").locator(".word");
+  await expect(written.first()).toHaveText("…");
+  await machine.getByRole("button", { name: "Play" }).focus();
+  await page.keyboard.press("End");
+  const pieces = await written.allTextContents();
+  expect(pieces.slice(0, -1).join("").replaceAll(" ", "")).toBe(TRANSLATIONS[0]!.replaceAll(" ", ""));
+  await machine.locator("[data-stage=cross]").press("Enter");
+  await expect(machine.getByTestId("dot-product")).toBeVisible();
+  await expect(machine.locator("a")).toHaveCount(0);
+});
+
+test("the lesson embeds the drawing without loading the model", async ({ page }) => {
+  const { outside, paths } = await open(page, "#machine");
+  await expect(page.getByTestId("machine-drawing")).toBeVisible();
+  await expect(page.getByRole("textbox")).toHaveCount(0);
+  expect(paths.filter((path) => /\.(onnx|lzma|model)$/.test(path))).toEqual([]);
+  expect(outside).toEqual([]);
 });
 
 test("after one visit it opens and translates without a network", async ({ page, context }) => {
@@ -119,10 +158,11 @@ test("heads are switched off, ablated, and tokens are sampled", async ({ page })
   await expect(page.getByLabel("Beam size")).toBeDisabled();
 });
 
-test("another model is chosen by its name", async ({ page }) => {
+test("another model is chosen by its pair of languages, and its name if two have the same", async ({ page }) => {
   await open(page);
   await expect(page.locator(".output")).not.toBeEmpty();
   const models = page.getByLabel("Model", { exact: true });
+  await expect(models.getByRole("option").last()).toHaveText(/^Korean → English \(.*\(2\)\)$/);
   await models.selectOption({ index: 1 });
   await expect(page.locator(".output")).not.toBeEmpty();
   await expect(models).toHaveValue(/\(2\)$/);
@@ -152,6 +192,8 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
       await page.getByRole("textbox").fill(LINES[0]!);
       await page.locator(".sentence").click();
       await expect(page.getByRole("tab").first()).toBeVisible();
+      await page.getByText(/^(The whole machine at work|움직이는 전체 구조)$/).click();
+      await expect(page.getByTestId("machine-drawing")).toBeVisible();
       const { violations } = await new AxeBuilder({ page }).analyze();
       expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);

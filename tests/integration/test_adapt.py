@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,6 @@ from attendo.tasks.translation.corrections import write_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from support.fork_server import ForkServer
 
@@ -35,7 +35,8 @@ SETTINGS = (
     "data.check=false", "train.batch_tokens=512", "train.warmup_steps=60", "train.peak_lr=0.003",
     "train.average_checkpoints=1", "train.bleu_sentences=0",
 )  # fmt: skip
-FINE_TUNING = ("train.peak_lr=0.001", "train.warmup_steps=10")
+FINE_TUNING = ("train.peak_lr=0.01", "train.warmup_steps=10")
+"""A rate at which so small a model learns in 200 steps."""
 
 
 def make_lines(count: int, seed: int) -> list[tuple[str, str]]:
@@ -162,6 +163,25 @@ def test_a_run_is_adapted_in_its_own_folder_from_its_first_model(base, store, tm
         assert result.previous == run / "versions" / f"000{number}"
     config = json.loads((run / "adapt" / "run" / "config.json").read_text())
     assert config["model"]["init_from"] == str((run / "versions" / "0001").resolve())
+
+
+def test_bug_relative_paths_to_the_data_must_hold_elsewhere(base, store, tmp_path, monkeypatch):
+    project = tmp_path / "project"
+    run = project / "runs" / "run"
+    shutil.copytree(base, run)
+    (project / "data").mkdir()
+    config = json.loads((run / "config.json").read_text())
+    for corpus in (*config["data"]["corpora"], config["data"]["dev"]):
+        for side in ("src", "tgt"):
+            path = Path(corpus[side])
+            shutil.copy(path, project / "data" / path.name)
+            corpus[side] = f"data/{path.name}"
+    (run / "config.json").write_text(json.dumps(config))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    result = adapt_model(request_for(run, store, run, steps=5))
+    assert result.comparisons[0].num_lines == 60
+    assert result.num_replayed > 0
 
 
 def test_a_run_that_has_split_off_its_dev_set_is_measured_on_it(base, store, tmp_path):

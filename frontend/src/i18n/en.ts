@@ -405,6 +405,7 @@ export const app = {
   "memory.title": "Similar texts in the translation memory",
   "memory.intro": "People have translated or corrected these. What differs from your text is marked.",
   "memory.scoreAbout": "How similar the texts are: 100 % are equal.",
+  "memory.repairedAbout": "The same translation with the words that differ translated by the model.",
   "memory.use": "Use this",
 
   "translate.characters": "{count} characters",

@@ -407,6 +407,7 @@ export const app: Readonly<Record<keyof typeof en.app, string>> = {
   "memory.title": "번역 메모리에 있는 비슷한 글",
   "memory.intro": "사람이 번역했거나 고친 글입니다. 입력한 글과 다른 부분이 표시됩니다.",
   "memory.scoreAbout": "글이 비슷한 정도: 같으면 100%입니다.",
+  "memory.repairedAbout": "같은 번역에서 다른 단어만 모델이 번역한 것입니다.",
   "memory.use": "이것을 사용",
 
   "translate.characters": "{count}자",

@@ -1,7 +1,7 @@
 /** The worker of the page: its state, and requests to it as promises. */
 
 import type { Ablation } from "../../packages/attendo-web/src";
-import type { EmbeddedFiles } from "./files";
+import { cacheOf, type EmbeddedFiles } from "./files";
 import type { Request, Response as Reply, SiteIndex, SiteModel, SiteOptions } from "./messages";
 import workerUrl from "./translator.worker?worker&url";
 
@@ -48,8 +48,7 @@ export class Engine {
 
   /** Load a model; return its heads, and how many threads compute. */
   async load(index: SiteIndex, model: SiteModel, onprogress: Pending["onprogress"]): Promise<Answer<"loaded">> {
-    const base = document.baseURI;
-    const cache = `attendo ${new URL("./", base).href} ${index.version}`; // the name that the service worker uses
+    const { base, name: cache } = cacheOf(index);
     const request = { kind: "load" as const, base, cache, embedded: this.embedded, runtime: index.runtime, model };
     return (await this.ask(request, onprogress)) as Answer<"loaded">;
   }

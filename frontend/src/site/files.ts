@@ -21,6 +21,12 @@ export interface FileCache {
   base: string;
 }
 
+/** The cache of a site, under the name that its service worker uses. */
+export function cacheOf({ version }: { version: string }): FileCache {
+  const base = document.baseURI;
+  return { name: `attendo ${new URL("./", base).href} ${version}`, base };
+}
+
 /** Open a file: embedded, kept from an earlier visit, or from the web server. */
 export async function openFile(path: string, embedded: EmbeddedFiles, { name, base }: FileCache): Promise<Response> {
   if (embedded[path]) return new Response(embedded[path]);

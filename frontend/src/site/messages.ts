@@ -13,6 +13,8 @@ export interface SiteModel {
   /** Sentences to try, and what the model card says. */
   examples: string[];
   about: Record<string, string>;
+  /** The file with the drawing of the whole machine, if there is one. */
+  drawing: string | null;
 }
 
 /** The file `models.json` of a site. */
@@ -27,6 +29,8 @@ export interface SiteIndex {
 export interface TranslatedSentence {
   source: string;
   text: string;
+  /** Words that the vocabulary lacks. */
+  unknown: string[];
 }
 
 /** How to translate, as the visitor has set it. */

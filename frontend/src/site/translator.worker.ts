@@ -65,7 +65,7 @@ async function handle(request: Request): Promise<void> {
   };
   if (latest !== id) throw new SupersededError();
   const { text, segments } = await translator.translate(request.text, { ...options, onProgress });
-  const sentences = segments.map((segment) => ({ source: segment.source, text: segment.text }));
+  const sentences = segments.map(({ source, text: translated, unknown }) => ({ source, text: translated, unknown }));
   reply({ kind: "translated", id, text, sentences, seconds: (performance.now() - start) / 1000 });
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,12 @@ from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
 )
 from attendo.core.device import use_threads
 from attendo.core.message import message
+from attendo.core.model_versions import NOTES_FILE
 from attendo.i18n.messages import choose_language, translate_message
+
+if TYPE_CHECKING:
+    from attendo.core.run_folder import ModelFolder
+    from attendo.data.corpus_config import Pair
 
 
 def calibrate(
@@ -28,6 +33,13 @@ def calibrate(
     path: Annotated[
         Path | None,
         typer.Option(help="One file with both sides: TSV, CSV, JSON, Parquet, TMX, PO ..."),
+    ] = None,
+    corrections: Annotated[
+        Path | None,
+        typer.Option(
+            help="More of them: the file of attendo serve --memory. Of a model that was adapted, "
+            "only those that adapt held back."
+        ),
     ] = None,
     src_field: Annotated[
         str | None, typer.Option(help="Column of the source in --path, by name or number.")
@@ -51,17 +63,21 @@ def calibrate(
     from attendo.data.corpus_config import CorpusConfig
     from attendo.data.readers import read_pairs
 
-    if (path is None) == (src is None) or (src is None) != (ref is None):
+    has_too_many = path is not None and src is not None
+    has_none = path is None and src is None and corrections is None
+    if has_too_many or has_none or (src is None) != (ref is None):
         raise InputError("the sentences are missing", hint="pass --src and --ref, or --path")
     check_models(model)
-    check_files(src, ref, path)
+    check_files(src, ref, path, corrections)
     fields = {"src_field": src_field, "tgt_field": tgt_field}
     given: dict[str, Any] = {
         name: _read_field(value) for name, value in fields.items() if value is not None
     }
-    corpus = CorpusConfig(src=src, tgt=ref, path=path, allow_copies=True, **given)
-    pairs = list(islice(read_pairs(corpus), max_sentences))
     folder = ModelFolder.find(model)
+    pairs = [] if corrections is None else _read_corrections(corrections, folder)
+    if src is not None or path is not None:
+        corpus = CorpusConfig(src=src, tgt=ref, path=path, allow_copies=True, **given)
+        pairs += islice(read_pairs(corpus), max_sentences)
     if not folder.index_path.is_file():
         raise InputError(
             message("{path} is not a finished model", path=model),
@@ -88,6 +104,17 @@ def calibrate(
         typer.echo(translate_message(describe_bands(calibration.quality), choose_language()))
     saved = message("saved in {path}", path=folder.index_path)
     typer.echo(translate_message(saved, choose_language()))
+
+
+def _read_corrections(path: Path, folder: ModelFolder) -> list[Pair]:
+    """Return the corrections that a model has not been trained on."""
+    from attendo.bundle import read_about
+    from attendo.tasks.translation.adaptation import find_languages
+    from attendo.tasks.translation.corrections import read_corrections
+
+    found = read_corrections(path, *find_languages(read_about(folder.path), folder.path))
+    is_adapted = (folder.path / NOTES_FILE).is_file()
+    return [*found.held_back, *(() if is_adapted else found.train)]
 
 
 def _read_field(text: str) -> str | int:

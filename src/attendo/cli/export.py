@@ -95,8 +95,9 @@ def export_page(
 ) -> None:
     """Write a page that runs the models in the browser, and print how to open it."""
     from attendo.interop.web.export import export_web
+    from attendo.lessons.machine_values import page_drawing
 
-    written = export_web(models, out, precision=precision, examples=examples)
+    written = export_web(models, out, precision=precision, examples=examples, draw=page_drawing)
     if as_json:
         values = {
             "format": "web",

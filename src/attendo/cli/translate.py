@@ -231,6 +231,7 @@ def translate(
     check_models(model, *(ensemble or ()))
     source = Path(input_address) if input_address is not None and cluster is None else None
     output = Path(output_address) if output_address is not None and cluster is None else None
+    source, texts = find_named_file(texts, source, output)
     document = find_document(texts, source, output, format_name)
     check_source(texts, source, glossary)
     check_agreement(source, agree_with if cluster is None else None, n_best, as_json=as_json)
@@ -365,7 +366,21 @@ def find_document(
         return None
     from attendo.cli.translation import document
 
-    return document.find_document(texts, source, output, format_name)
+    return document.find_document(texts, source, format_name)
+
+
+def find_named_file(
+    texts: list[str] | None, source: Path | None, output: Path | None
+) -> tuple[Path | None, list[str] | None]:
+    """Return input and texts: with --output, a single text that names a file is the input."""
+    if source is not None or output is None or texts is None or len(texts) != 1:
+        return source, texts
+    path = Path(texts[0])
+    try:
+        is_file = path.suffix != "" and path.is_file()
+    except (OSError, ValueError):  # too long for a name
+        is_file = False
+    return (path, None) if is_file else (None, texts)
 
 
 def check_source(texts: list[str] | None, source: Path | None, glossary: Path | None) -> None:

@@ -25,6 +25,7 @@ PAGE = re.compile(r".+\.(xhtml|html|htm)", re.IGNORECASE)
 CONTENTS = re.compile(r".+\.ncx", re.IGNORECASE)
 PACKAGE = re.compile(r".+\.opf", re.IGNORECASE)
 LABEL = re.compile(r"(<(?:\w+:)?text>)([^<]*)(</(?:\w+:)?text>)")
+TITLE = re.compile(r"(<dc:title\b[^<>]{0,200}>)([^<]*)(</dc:title>)")
 LANGUAGE = re.compile(r"(<dc:language\b[^<>]{0,200}>)([^<]*)(</dc:language>)")
 
 
@@ -54,6 +55,7 @@ class Book:
         self.segments: list[MarkedText] = [
             segment for page in self.pages.values() for segment in page.segments
         ]
+        self.notes += dict.fromkeys(note for page in self.pages.values() for note in page.notes)
         if any(re.search(r"\.(png|jpe?g|gif|svg|webp)$", name) for name in archive.names):
             self.notes.append(message("text in pictures and embedded files is not translated"))
 
@@ -77,8 +79,13 @@ def read_epub(content: bytes, options: ReadOptions) -> Book:
 
 def _read_contents(source: str) -> TextDocument:
     """Read the labels of a table of contents (EPUB 2)."""
+    return _read_elements(source, LABEL)
+
+
+def _read_elements(source: str, pattern: re.Pattern[str]) -> TextDocument:
+    """Read the texts of some elements."""
     document = TextDocument(source)
-    for found in LABEL.finditer(source):
+    for found in pattern.finditer(source):
         _, marked, _ = read_message(unescape(found[2]))
         if has_words(marked.text) and not marked.tags:
             document.add(*found.span(2), marked, render_html)
@@ -86,8 +93,8 @@ def _read_contents(source: str) -> TextDocument:
 
 
 def _read_package(source: str, target: str) -> TextDocument:
-    """Name the language of the translation in the description of the book."""
-    document = TextDocument(source)
+    """Read the title of the book, and name the language of the translation."""
+    document = _read_elements(source, TITLE)
     for found in LANGUAGE.finditer(source):
         document.fixed.append((*found.span(2), escape(target)))
     return document

@@ -7,10 +7,12 @@ quadratic time on malicious input.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from html import escape
 from html import unescape as unescape_references
 from typing import TYPE_CHECKING, NamedTuple
 
+from attendo.core.message import message
 from attendo.documents.document import TextDocument
 from attendo.documents.markup import MarkedText, MarkupBuilder, has_words, render, trim
 
@@ -34,6 +36,12 @@ VOID_TAGS = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input
 """Elements without an end tag."""
 TAG_NAME = re.compile(r"</?([a-zA-Z][^\s/>]*)")
 TAG_END_OR_QUOTE = re.compile(r""">|=\s*["']""")
+ATTRIBUTE = re.compile(
+    r"""\s(?:alt|title|placeholder|aria-label)\s*+=\s*+("[^"]*+"|'[^']*+')""", re.IGNORECASE
+)
+"""An attribute that readers see or hear."""
+DESCRIPTION = re.compile(r"""\sname\s*+=\s*+["']?description\b""", re.IGNORECASE)
+CONTENT = re.compile(r"""\scontent\s*+=\s*+("[^"]*+"|'[^']*+')""", re.IGNORECASE)
 TRANSLATE_NO = re.compile(r"""\stranslate\s*=\s*["']?no\b""", re.IGNORECASE)
 NUMBER_REFERENCE = re.compile(r"&#0*([0-9]{1,8})[0-9]*")
 """Eight digits name no character any more."""
@@ -79,15 +87,19 @@ def read_html(source: str, target: str | None = None) -> TextDocument:
     document = TextDocument(source)
     run: list[Token] = []
     labels: list[Token] = []
+    tags: list[Token] = []
     for token, is_translated in _mark_translatable(_tokens(source)):
         if _is_label(token):
             labels.append(token)
+        if is_translated and token.tag and not token.is_end:
+            tags.append(token)
         if is_translated and token.is_inline:
             run.append(token)
         elif run:
             _add_run(document, run)
             run = []
     _add_run(document, run)
+    _add_attributes(document, tags)
     if target is not None:
         document.fixed += _relabel(labels, target)
     return document
@@ -187,6 +199,42 @@ def _add_segment(document: TextDocument, run: Sequence[Token]) -> None:
         lead = 0 if first.tag else len(first.text) - len(first.text.lstrip(SPACE))
         trail = 0 if last.tag else len(last.text) - len(last.text.rstrip(SPACE))
         document.add(first.start + lead, last.end - trail, marked, render_html)
+
+
+def _add_attributes(document: TextDocument, tags: Sequence[Token]) -> None:
+    """Add the attributes that readers see; those of tags within a sentence stay, with a note."""
+    sentences = sorted((edit.start, edit.end) for edit in document.edits)
+    starts = [start for start, _ in sentences]
+    has_kept = False
+    for token in tags:
+        if TRANSLATE_NO.search(token.text):
+            continue
+        is_description = token.tag == "meta" and DESCRIPTION.search(token.text)
+        for found in (CONTENT if is_description else ATTRIBUTE).finditer(token.text):
+            start, end = found.start(1) + 1, found.end(1) - 1
+            marked = _read_attribute(token.text[start:end])
+            if marked is None:
+                continue
+            index = bisect_right(starts, token.start) - 1
+            if index >= 0 and token.start < sentences[index][1]:
+                has_kept = True
+            else:
+                document.add(token.start + start, token.start + end, marked, _render_attribute)
+    if has_kept:
+        document.notes.append(
+            message("attributes of tags within sentences are not translated: alt, title ...")
+        )
+
+
+def _read_attribute(value: str) -> MarkedText | None:
+    builder = MarkupBuilder(collapse=True)
+    builder.add_text(unescape(value))
+    marked = trim(builder.build())[1]
+    return marked if has_words(marked.text) else None
+
+
+def _render_attribute(marked: MarkedText) -> str:
+    return escape(marked.text, quote=True)
 
 
 def _peel(run: Sequence[Token]) -> Sequence[Token]:

@@ -8,8 +8,10 @@ from attendo.inspection import capture
 from attendo.inspection.heads import require_transformer
 from attendo.inspection.stage_values import describe_stages
 from attendo.inspection.teacher_forcing import teacher_force
+from attendo.lessons.blocks import LANGUAGES
 from attendo.lessons.chapters.ch00_overview.tiny_translation import PAIRS, translate
-from attendo.lessons.own_model import choose_sentence
+from attendo.lessons.diagrams.machine import describe_page, draw_machine
+from attendo.lessons.own_model import DEFAULT_SENTENCES, choose_sentence
 from attendo.lessons.tiny_model import START
 
 if TYPE_CHECKING:
@@ -58,3 +60,17 @@ def tiny_values(sentence: str) -> dict[str, Any]:
         name_tokens=lambda ids: [words[one] for one in ids],
     )
     return {"text": src, "src": translation.src, "tgt": translation.tgt, "start": START, **values}
+
+
+def page_drawing(translator: Translator, text: str | None) -> dict[str, Any] | None:
+    """Return the drawing with the numbers of a model, for a page that has no server.
+
+    The numbers of the lessons are left out: such a page has none. Without a sentence in a language
+    that the lessons do not have, there is no drawing.
+    """
+    if text is None and translator.about.get("src_lang") not in DEFAULT_SENTENCES:
+        return None
+    values = model_values(translator, text)
+    name = str(translator.about.get("name") or "")
+    drawings = {lang: describe_page(draw_machine(), lang) for lang in LANGUAGES}
+    return {"drawings": drawings, "values": {"model": name, **values}}

@@ -13,19 +13,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import MissingExtraError
-from attendo.text.language_guess import SCRIPT_LANGUAGES, find_script, language_script
+from attendo.text.language_guess import (
+    SCRIPT_LANGUAGES,
+    find_script,
+    has_japanese_kanji,
+    is_japanese_kanji,
+    language_script,
+)
 from attendo.text.languages import LANGUAGE_NAMES, base_language, normalize_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 MAX_DETECT_CHARACTERS = 1000
 """Characters of a text that are examined."""
 CONFIDENCE_DIGITS = 1
-DENSE_WEIGHT = 3
-"""A Chinese, Japanese or Korean letter says as much as three Latin ones, often a name's."""
-
-
+HAN, JAPANESE, SCRIPT_OF_JAPANESE = "Han", "ja", "Kana"
 KNOWN_ODDS = 10.0
 """How much more likely the languages of the models are than others before a text is read."""
 SCRIPT_SHARE = 0.99
@@ -80,10 +83,12 @@ def identify(text: str, codes: Iterable[str]) -> Identification:
     'fr'
     """
     candidates = [code for code in dict.fromkeys(codes) if code != "auto"]
-    script = find_script(text[:MAX_DETECT_CHARACTERS], dense_weight=DENSE_WEIGHT)
+    script = find_script(text[:MAX_DETECT_CHARACTERS], by_words=True)
     if script is None or not candidates:
         return Identification([DetectedLanguage(0.0, candidates[0] if candidates else "en")])
     known = {base_language(code): code for code in reversed(candidates)}
+    if script == HAN and JAPANESE in known and _may_be_japanese(text, known):
+        script = SCRIPT_OF_JAPANESE
     shares = _rank_all(text[:MAX_DETECT_CHARACTERS], script, frozenset(known))
     guesses = [
         DetectedLanguage(round(100 * share, CONFIDENCE_DIGITS), known.get(label, label))
@@ -96,6 +101,12 @@ def identify(text: str, codes: Iterable[str]) -> Identification:
     if other is not None and is_possible and other.confidence < MIN_OTHER_CONFIDENCE:
         other = None
     return Identification(shown or [DetectedLanguage(0.0, candidates[0])], other)
+
+
+def _may_be_japanese(text: str, known: Collection[str]) -> bool:
+    """Return whether a text of Chinese characters is Japanese without kana, as titles often are."""
+    is_chinese_known = "zh" in known
+    return is_japanese_kanji(text) if is_chinese_known else has_japanese_kanji(text)
 
 
 def _rank_all(text: str, script: str, known: frozenset[str]) -> dict[str, float]:

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from attendo.memory.store import Match, TranslationMemory
 from attendo.serving.pivot import PivotRoute, translate_route
 from attendo.translator import Translation
+from attendo.translator.match_repair import repair_match
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,6 +84,23 @@ async def translate_unknown(
         await translate_route(service, route, unknown, options, timeout=timeout) if unknown else ()
     )
     return [None if exact_target(one) is not None else next(translated) for one in matches]
+
+
+async def repair_best(
+    service: Service,
+    served: TextModelHandle,
+    matches: Sequence[Sequence[Match]],
+    translated: Sequence[Translation | None],
+) -> list[str | None]:
+    """Return the best similar unit of each text with the words that differ translated anew."""
+    repaired: list[str | None] = [None] * len(matches)
+    for index, (found, own) in enumerate(zip(matches, translated, strict=True)):
+        if own is not None and found:
+            unit = found[0].unit
+            repaired[index] = await service.call(
+                served, served.call_richest, repair_match, own, unit.source, unit.target
+            )
+    return repaired
 
 
 async def translate_or_recall(

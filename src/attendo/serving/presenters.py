@@ -236,11 +236,13 @@ def add_matches(
     responses: Sequence[TranslationResponse],
     *,
     min_confidence: float | None,
+    repaired: Sequence[str | None] = (),
 ) -> list[TranslationResponse]:
     """Return a response per text: what the memory has, or the next one with the similar units."""
     remaining = iter(responses)
+    repaired = repaired or [None] * len(texts)
     complete = []
-    for text, found in zip(texts, matches, strict=True):
+    for text, found, repaired_text in zip(texts, matches, repaired, strict=True):
         if found and found[0].is_exact:
             known = _present_known(text, found)
             known.accepted = None if min_confidence is None else True  # a person wrote it
@@ -248,6 +250,8 @@ def add_matches(
         else:
             response = next(remaining)
             response.memory = _present_matches(found)
+            if repaired_text is not None:
+                response.memory[0].repaired_text = repaired_text
             complete.append(response)
     return complete
 

@@ -233,12 +233,12 @@ def substitute(
         if particle is None:
             return None
         noun = term + adapt_particle(particle, term)
-        word = _copy_style(noun, words[first], words[last], is_first=first == 0)
+        word = copy_style(noun, words[first], words[last], is_first=first == 0)
         replaced[first : last + 1] = [word]
     return " ".join(replaced)
 
 
-def _copy_style(term: str, first: str, last: str, *, is_first: bool) -> str:
+def copy_style(term: str, first: str, last: str, *, is_first: bool) -> str:
     """Return a term with the punctuation around the words that it replaces, and their capital."""
     opening = first[: len(first) - len(first.lstrip("\"'([{“‘"))]
     letters = last

@@ -305,6 +305,17 @@ def test_a_document_comes_back_whole(attendo, without_attention, tmp_path, words
     assert (code, "exists" in errors) == (2, True)
 
 
+@pytest.mark.parametrize("name", ["a.txt", "news.2026.ko"])
+def test_bug_the_name_of_a_text_file_must_not_be_translated(attendo, tmp_path, name):
+    path, output = tmp_path / name, tmp_path / "out.txt"
+    path.write_text("ka\nto mi\n", "utf-8")
+    assert attendo(path, "-o", output)[2] == 0
+    assert output.read_text("utf-8") == "KA\nTO MI\n"
+    assert len(attendo(str(path))[0]) == 1  # without --output it is a text
+    assert attendo("ka", "-o", tmp_path / "text.txt")[2] == 0
+    assert (tmp_path / "text.txt").read_text("utf-8") == "KA\n"
+
+
 def test_the_format_decides_whether_a_file_is_lines(attendo, without_attention, tmp_path):
     path, output = tmp_path / "a.json", tmp_path / "b.json"
     path.write_text('{"ka": "to"}', "utf-8")

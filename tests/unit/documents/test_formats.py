@@ -11,7 +11,7 @@ import polib
 import pytest
 import yaml
 from lxml import etree
-from support.document_samples import SAMPLES, make_zip
+from support.document_samples import EPUB_PAGE, SAMPLES, make_zip
 
 from attendo.core.errors import InputError
 from attendo.documents import DocumentPlan, ReadOptions, list_suffixes, read_document
@@ -185,6 +185,25 @@ def test_a_book_names_its_new_language() -> None:
     assert b'xml:lang="ko"' in parts["OEBPS/a.xhtml"]
     etree.fromstring(parts["OEBPS/a.xhtml"])
     assert next(iter(parts)) == "mimetype"
+
+
+def test_the_title_of_a_book_is_translated() -> None:
+    package = (
+        "<package><metadata><dc:title id='t'>A &amp; B words</dc:title>"
+        "<dc:identifier>a word</dc:identifier><dc:language>en</dc:language></metadata></package>"
+    )
+    page = EPUB_PAGE.replace("<em>dark</em>", '<em title="very dark">dark</em>')
+    content = make_zip(
+        {
+            "mimetype": "application/epub+zip", "META-INF/container.xml": "<container/>",
+            "book.opf": package, "a.xhtml": page, "b.xhtml": page,
+        }
+    )  # fmt: skip
+    document = read_document(content, "a.epub", ReadOptions(target="ko"))
+    made = parts_of(document.write(change(document, str.upper)))["book.opf"].decode()
+    assert "<dc:title id='t'>A &amp; B WORDS</dc:title>" in made
+    assert "<dc:identifier>a word</dc:identifier>" in made
+    assert len([one for one in document.notes if "attributes" in one]) == 1
 
 
 def test_xliff_targets_are_added_and_marked_for_review() -> None:

@@ -20,7 +20,7 @@ PARTS = ["<", ">", "</", "<p", "<b>", "</b>", "<!--", "-->", "<script>", "</scri
     [
         ("plain words", ["plain words"]),
         ("<p>one</p><p> two </p>", ["one", "two"]),
-        ("<p title='a > b'>x</p>", ["x"]),
+        ("<p title='a > b'>x</p>", ["x", "a > b"]),
         ("a &lt; b &amp;amp; 가", ["a < b &amp; 가"]),
         ("<!-- no --><!doctype html><?php no ?>yes", ["yes"]),
         ("<script>if (a < b) '<p>no</p>'</script>yes", ["yes"]),
@@ -135,3 +135,25 @@ def test_pages_made_to_be_slow_take_linear_time(part) -> None:
 def test_a_page_names_its_language_and_encoding(page, expected) -> None:
     """Found in review: EUC-KR pages that did not name their encoding became unreadable."""
     assert read_html(page, "en").write_text([]) == expected
+
+
+def test_attributes_that_readers_see_are_translated() -> None:
+    source = (
+        '<html><head><meta name="description" content="About &quot;it&quot;">'
+        '<meta name="viewport" content="some words"></head>'
+        "<img ALT = 'A picture' src='a words.png'><input placeholder=\"Your name\" value='a b'>"
+        '<p aria-label="12">x</p><pre title="no"></pre><p translate="no" title="no">y</p></html>'
+    )
+    page = read_html(source)
+    assert [one.text for one in page.segments] == ["x", 'About "it"', "A picture", "Your name"]
+    made = page.write_text([MarkedText(f"{one.text.upper()}' & \"<") for one in page.segments])
+    assert 'content="ABOUT &quot;IT&quot;&#x27; &amp; &quot;&lt;">' in made
+    assert "ALT = 'A PICTURE&#x27; &amp; &quot;&lt;' src='a words.png'" in made
+    assert "value='a b'" in made
+    assert page.notes == []
+
+
+def test_attributes_within_a_sentence_stay_and_this_is_reported() -> None:
+    page = read_html('<p>See <a href="x" title="some words">this</a> <img alt="a word"> now.</p>')
+    assert [one.text for one in page.segments] == ["See this  now."]
+    assert [one for one in page.notes if "attributes" in one] == page.notes != []

@@ -11,6 +11,9 @@ from attendo.bundle import build_model, save_bundle
 from attendo.cli.main import run
 from attendo.core.errors import InputError
 from attendo.evaluation.recalibration import recalibrate
+from attendo.memory.store import TranslationMemory
+from attendo.memory.unit import Unit
+from attendo.tasks.translation.corrections import read_corrections
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
@@ -71,3 +74,27 @@ def test_the_command_changes_nothing_but_the_calibration(model_dir, pairs, tmp_p
 @pytest.mark.parametrize("arguments", [[], ["--src", "a"], ["--src", "a", "--path", "b"]])
 def test_missing_files_are_reported(model_dir, arguments):
     assert attendo(model_dir, *arguments) == 2
+
+
+def test_corrections_count_too_unless_the_model_was_trained_on_them(model_dir, pairs, tmp_path):
+    index = json.loads((model_dir / "bundle.json").read_text())
+    index["about"]["tgt_lang"] = "en"
+    (model_dir / "bundle.json").write_text(json.dumps(index))
+    store = tmp_path / "memory.db"
+    units = [Unit(f"{src} {number}", tgt, "ko", "en") for number, (src, tgt) in enumerate(pairs)]
+    with TranslationMemory(store) as memory:
+        memory.add(units)
+        held_back = len(read_corrections(store, "ko", "en").held_back)
+    assert 0 < held_back < len(units)
+
+    def count_calibrated(*words: object) -> int:
+        assert attendo(model_dir, "--corrections", store, *words) == 0
+        calibration = json.loads((model_dir / "bundle.json").read_text())["about"]["calibration"]
+        return int(calibration["quality"]["num_sentences"])
+
+    table = tmp_path / "dev.tsv"
+    table.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
+    assert count_calibrated() == len(units)
+    assert count_calibrated("--path", table) == len(units) + len(pairs)
+    (model_dir / "adaptation.json").write_text("{}")
+    assert count_calibrated("--path", table) == held_back + len(pairs)

@@ -10,7 +10,9 @@ from attendo.lessons.chapters.ch00_overview.lesson import LESSON as LESSON
 from attendo.lessons.contents import NUMBERS
 from attendo.lessons.diagrams.machine import DECODER, ENCODER, STAGES, draw_machine, machine_text
 from attendo.lessons.diagrams.shapes import Box, Line, text_width
+from attendo.lessons.machine_values import page_drawing
 from attendo.lessons.render.svg import render_diagram
+from attendo.translator import Translator
 
 BADGE = 21
 """The width of the number of a lesson on the page."""
@@ -93,3 +95,20 @@ def test_the_table_has_one_row_per_run_of_the_decoder(view):
     (table,) = view.blocks(Table)
     assert [row[0] for row in table.rows] == [1, 2, 3, 4, 5]
     assert [row[2] for row in table.rows] == ["i", "am", "a", "student", "<eos>"]
+
+
+def test_a_page_without_a_server_gets_the_drawing_and_the_numbers(make_translator):
+    translator = make_translator("transformer")
+    drawing = page_drawing(translator, "ka to mi")
+    assert drawing is not None
+    assert drawing["values"]["text"] == "ka to mi"
+    assert set(drawing["values"]["attention"]) == {"encoder_self", "decoder_self", "cross"}
+    names = [stage.name for stage in STAGES]
+    for lang in LANGUAGES:
+        machine = drawing["drawings"][lang]
+        assert [stage["name"] for stage in machine["stages"]] == names
+        assert not any(stage["lessons"] for stage in machine["stages"])
+        for shape in ("wide", "narrow"):
+            assert not any(one.get("lessons") for one in machine[shape]["shapes"])
+    unknown = Translator(translator.model, translator.tokenizer, about={"src_lang": "fi"})
+    assert page_drawing(unknown, None) is None

@@ -70,6 +70,18 @@ def test_without_a_model_every_page_explains_how_to_get_one(lessons, tmp_path):
         assert ("2분" if name.endswith(".ko.md") else "two minutes") in own
 
 
+def test_the_lesson_about_the_machine_embeds_it_where_the_page_was_made(
+    model, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(site, "load_lessons", lambda: [load_lesson(0)])
+    monkeypatch.setattr(site, "_write_page", lambda *_: None)
+    pages = write(tmp_path, "--model", model, "--text", "ka to mi")
+    assert 'src="../translator-page/index.html#machine"' in pages["lesson-00.md"]
+    assert 'src="../../../lessons/translator-page/index.html#machine"' in pages["lesson-00.ko.md"]
+    monkeypatch.setattr(site, "_write_page", lambda *_: "no page")
+    assert "iframe" not in "".join(write(tmp_path, "--model", model).values())
+
+
 def test_pictures_of_an_earlier_model_do_not_stay(lessons, model, tmp_path):
     write(tmp_path, "--model", model, "--text", "ka to mi")
     assert list(tmp_path.glob("*.png"))

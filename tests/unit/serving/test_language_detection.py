@@ -77,3 +77,27 @@ def test_a_text_in_another_language_is_rejected_with_the_known_ones() -> None:
     assert "ko to en" in caught.value.hint
     assert "en to ko" not in caught.value.hint
     assert "to" not in translate_message(caught.value.hint, "ko").split()
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("OpenType 字体", "zh"),
+        ("Cisco VPN 设置", "zh"),
+        ("英语（Macintosh）", "zh"),
+        ("QuickTime 動画", "ja"),
+        ("暗号化接続", "ja"),
+        ("Photoshop を開く", "ja"),
+        ("primary_conninfo 설정도 없음", "ko"),
+        ("The name of Tokyo is 東京 in Japanese.", "en"),
+    ],
+)
+def test_names_in_latin_letters_do_not_decide(text, code) -> None:
+    assert detect(text, ["en", "de", "fr", "ko", "ja", "zh"])[0].language == code
+
+
+def test_a_title_in_chinese_characters_is_japanese_where_only_japanese_is_served() -> None:
+    assert identify("英語", ["ja", "en"]).other is None
+    assert detect("英語", ["ja", "en"])[0].language == "ja"
+    assert identify("视频和字体", ["ja", "en"]).other.language == "zh"
+    assert detect("英語", ["ja", "zh-TW"])[0].language == "zh-TW"

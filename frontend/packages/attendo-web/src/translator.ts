@@ -28,7 +28,13 @@ export type ReadFile = (name: string) => Promise<Uint8Array>;
 export interface Translation {
   text: string;
   /** The segments that were translated one by one, with their hypotheses. */
-  segments: { source: string; text: string; result: SearchResult }[];
+  segments: {
+    source: string;
+    text: string;
+    /** Words that the vocabulary lacks: their translation is missing, or wrong. */
+    unknown: string[];
+    result: SearchResult;
+  }[];
 }
 
 const FORMAT_VERSION = 1;
@@ -72,7 +78,8 @@ export class Translator {
       const sources = document.segments.slice(first, first + BATCH_SIZE);
       const results = await this.search(sources, search, trace);
       results.forEach((result, index) => {
-        segments.push({ source: sources[index]!, text: this.textOf(result), result });
+        const source = sources[index]!;
+        segments.push({ source, text: this.textOf(result), unknown: this.tokenizer.unknownWords(source), result });
       });
       onProgress?.(segments.length, document.segments.length);
     }

@@ -104,7 +104,7 @@ const sentence = object({ source_start: count, source_end: count, start: count, 
 const noteDetail = object({ code: string, text: string, words: array(string), count: nullable(count) });
 
 /** A unit of the translation memory whose source is the text, or like it. */
-const memoryMatch = object({ kind: oneOf("exact", "fuzzy"), score: number, source_text: string, target_text: string, id: count, author: nullable(string), time: nullable(string) });
+const memoryMatch = object({ kind: oneOf("exact", "fuzzy"), score: number, source_text: string, target_text: string, repaired_text: withDefault(nullable(string), null), id: count, author: nullable(string), time: nullable(string) });
 export type MemoryMatch = Infer<typeof memoryMatch>;
 
 /** The languages are those of the model, or given. */

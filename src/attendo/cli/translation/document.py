@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -22,6 +21,7 @@ from attendo.i18n.messages import choose_language, translate_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from attendo.translator import Translator
 
@@ -49,34 +49,19 @@ class DocumentFile:
 
 
 def find_document(
-    texts: list[str] | None, source: Path | None, output: Path | None, format_name: str
+    texts: list[str] | None, source: Path | None, format_name: str
 ) -> DocumentFile | None:
-    """Return the document to translate; None for lines of text.
-
-    A single text that is the name of a document, with --output, is that document.
-    """
+    """Return the document to translate; None for lines of text."""
     if texts and source is not None:
         raise InputError("both texts and --input", hint="pass one of them")
     if format_name not in ("auto", LINES):
         find_named_format(format_name)
     path = source
-    if texts and len(texts) == 1 and output is not None:
-        path = _named_document(texts[0], format_name)
     if path is None or str(path) == "-" or format_name == LINES:
         return None
     if format_name != "auto":
         return DocumentFile(path, format_name)
     return DocumentFile(path, find_format(path.name).name) if is_document(path) else None
-
-
-def _named_document(text: str, format_name: str) -> Path | None:
-    """Return the document that a text names, if it does."""
-    path = Path(text)
-    try:
-        is_file = path.suffix != "" and path.is_file()
-    except (OSError, ValueError):  # too long for a name
-        return None
-    return path if is_file and (is_document(path) or format_name != "auto") else None
 
 
 def check_document_options(output: Path | None, options: dict[str, Any]) -> Path:

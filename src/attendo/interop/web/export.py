@@ -32,13 +32,16 @@ from attendo.translator import Translator
 from attendo.translator.backends.onnx.session import INFO_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from attendo.bundle import Bundle
+
+    Drawing = Callable[[Translator, str | None], dict[str, Any] | None]
 
 PRECISIONS = ("int8", "float16", "float32")
 INDEX_FILE, RUNTIME_FILE, PAGE_FILE = "models.json", "ort.wasm.lzma", "index.html"
 WORKER_FILE, MANIFEST_FILE = "service-worker.js", "manifest.webmanifest"
+DRAWING_FILE = "machine.json"
 
 
 class WebExport(NamedTuple):
@@ -55,6 +58,7 @@ def export_web(
     *,
     precision: str = "int8",
     examples: Sequence[str] = (),
+    draw: Drawing | None = None,
 ) -> WebExport:
     """Write a web page that translates with one or several models, chosen by name on the page.
 
@@ -63,6 +67,8 @@ def export_web(
         out: a new folder, or a new file whose name ends with .html.
         precision: of the weights: int8, float16 or float32.
         examples: texts to begin with; the first one is translated when the page is opened.
+        draw: returns the drawing of the whole machine with the numbers of a sentence, which the
+            page shows on request (`attendo.lessons.machine_values.page_drawing`).
 
     """
     path = Path(out)
@@ -82,13 +88,13 @@ def export_web(
         path.parent.mkdir(parents=True, exist_ok=True)
         if is_single_file:
             with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as name:
-                names = _write_folder(bundles, Path(name), precision, examples)
+                names = _write_folder(bundles, Path(name), precision, examples, draw)
                 partial = Path(name) / path.name
                 write_single_file(Path(name), partial)
                 partial.replace(path)
         else:
             with new_directory(path) as partial:
-                names = _write_folder(bundles, partial, precision, examples)
+                names = _write_folder(bundles, partial, precision, examples, draw)
     except OSError as error:
         reason = message(
             "{path} could not be written: {detail}", path=path, detail=error.strerror or error
@@ -99,7 +105,11 @@ def export_web(
 
 
 def _write_folder(
-    bundles: Sequence[Bundle], folder: Path, precision: str, examples: Sequence[str]
+    bundles: Sequence[Bundle],
+    folder: Path,
+    precision: str,
+    examples: Sequence[str],
+    draw: Drawing | None,
 ) -> list[str]:
     """Write the page and the models; return the names of the models."""
     page = files("attendo.interop.web") / "static"
@@ -111,7 +121,8 @@ def _write_folder(
     loaded_first = sorted(one.relative_to(folder).as_posix() for one in own)
     entries: list[dict[str, Any]] = []
     for bundle in bundles:
-        entries.append(_write_model(bundle, folder, precision, examples, entries))
+        entry = _write_model(bundle, folder, precision, examples, entries)
+        entries.append({**entry, "drawing": _write_drawing(bundle, folder, entry, draw)})
     names = [entry["name"] for entry in entries]
     version = _hash_files(folder)
     runtime = {"file": RUNTIME_FILE, "bytes": (folder / RUNTIME_FILE).stat().st_size}
@@ -184,6 +195,22 @@ def _write_model(
         "examples": list(examples),
         "about": _describe(bundle, sizes, precision),
     }
+
+
+def _write_drawing(
+    bundle: Bundle, folder: Path, entry: dict[str, Any], draw: Drawing | None
+) -> str | None:
+    """Write the drawing of a model, and return its path; None if there is none."""
+    if draw is None:
+        return None
+    about = {**bundle.about, "name": entry["name"]}
+    text = next(iter(entry["examples"]), None)
+    drawing = draw(Translator(bundle.model, bundle.tokenizer, about=about), text)
+    if drawing is None:
+        return None
+    path = f"{entry['folder']}/{DRAWING_FILE}"
+    _write_json(folder / path, drawing)
+    return path
 
 
 def _describe(bundle: Bundle, sizes: dict[str, Any], precision: str) -> dict[str, str]:

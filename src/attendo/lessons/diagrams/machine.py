@@ -230,6 +230,19 @@ def draw_machine() -> Machine:
     return Machine(prose("machine-title"), _draw_wide(), _draw_narrow())
 
 
+def describe_page(machine: Machine, lang: Lang) -> dict[str, Any]:
+    """Return the drawings and the stages as JSON for a page without lessons."""
+    described = machine.to_dict(lang)
+    for drawing in (described["wide"], described["narrow"]):
+        drawing["about"] = prose("machine-about-page").localize(lang)
+        for shape in drawing["shapes"]:
+            if "lessons" in shape:
+                shape["lessons"] = []
+    for stage in described["stages"]:
+        stage["lessons"] = []
+    return described
+
+
 def _draw_wide() -> Diagram:
     height = 690.0
     encoder = Column(ENCODER, 44.0, height - 62, -1, -1)

@@ -17,6 +17,7 @@ from attendo.core.files import write_atomically
 from attendo.lessons.blocks import LANGUAGES, Lang
 from attendo.lessons.contents import load_lessons
 from attendo.lessons.figures import LESSON_NUMBERS, describe
+from attendo.lessons.machine_values import page_drawing
 from attendo.lessons.own_model import build_section
 from attendo.lessons.prose import Prose
 from attendo.lessons.render.markdown import write_code_page, write_lesson
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 prose = Prose("attendo.lessons")
 
 PAGE_FOLDER, PAGE_STYLE = "translator-page", "width: 100%; height: 60rem; border: 0"
+MACHINE_LESSON, MACHINE_HASH = 0, "#machine"
+"""The lesson that shows the drawing, and where the page shows only that."""
 PAGE_EXAMPLES = {"ko": "어제 카페 갔었어 거기 사람 많더라", "en": "I went to the cafe yesterday."}
 
 EXAMPLE_CALL = """```python
@@ -68,7 +71,11 @@ def write_site(folder: Path, *, model: Path | None = None, text: str | None = No
         fixed_inputs = {one.name: False for one in lesson.inputs if one.name == "measure"}
         for lang in LANGUAGES:  # timings of this computer are left out
             page = write_lesson(lesson, lesson.blocks(fixed_inputs), lang, own_section)
-            written += _write(folder, {f"{page.name}{_suffix(lang)}.md": page.text})
+            frame = ""
+            if lesson.number == MACHINE_LESSON and reason is None:
+                title = prose("machine-at-work").localize(lang)
+                frame = f"\n## {title}\n\n{_embed(lang, title, MACHINE_HASH)}\n"
+            written += _write(folder, {f"{page.name}{_suffix(lang)}.md": page.text + frame})
             _write(folder, page.images)
     return written
 
@@ -81,7 +88,7 @@ def _write_page(folder: Path, model: Path, text: str | None) -> str | None:
     lang = Translator.load(model).about.get("src_lang")
     examples = [text] if text else [PAGE_EXAMPLES[lang]] if lang in PAGE_EXAMPLES else []
     try:
-        export_web([model], folder, examples=examples)
+        export_web([model], folder, examples=examples, draw=page_drawing)
     except AttendoError as error:
         return str(error)
     return None
@@ -92,9 +99,15 @@ def _embed_page(lang: Lang, reason: str | None) -> str:
     if reason is not None:
         return f"# {title}\n\n{prose('translator-missing').localize(lang)}\n"
     introduction = prose("translator-introduction").localize(lang)
+    return f"# {title}\n\n{introduction}\n\n{_embed(lang, title)}\n"
+
+
+def _embed(lang: Lang, title: str, fragment: str = "") -> str:
+    """Return an element that shows the page which runs the model."""
     up = "../" if lang == "en" else "../../../lessons/"
-    frame = f'<iframe src="{up}{PAGE_FOLDER}/index.html" title="{title}" class="translator"'
-    return f'# {title}\n\n{introduction}\n\n{frame} style="{PAGE_STYLE}"></iframe>\n'
+    source = f"{up}{PAGE_FOLDER}/index.html{fragment}"
+    frame = f'<iframe src="{source}" title="{title}" class="translator" loading="lazy"'
+    return f'{frame} style="{PAGE_STYLE}"></iframe>'
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:

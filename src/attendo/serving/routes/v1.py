@@ -23,7 +23,7 @@ from attendo.serving import presenters
 from attendo.serving.errors import conceal, format_error, preferred_language
 from attendo.serving.language_detection import MAX_DETECT_CHARACTERS
 from attendo.serving.limits import check_limits, check_texts
-from attendo.serving.memory import exact_target, find_matches, translate_unknown
+from attendo.serving.memory import exact_target, find_matches, repair_best, translate_unknown
 from attendo.serving.model_registry import ANY_LANGUAGE, match_language
 from attendo.serving.pivot import (
     NUM_STEPS,
@@ -117,6 +117,9 @@ async def translate(body: v1_schemas.TranslateRequest, request: Request) -> Resp
     matches = await _find_matches(service, body, served, via, options)
     translated = await translate_unknown(service, route, texts, matches, options)
     translations = [one for one in translated if one is not None]
+    repaired: list[str | None] = [None] * len(texts)
+    if body.repair and via is None:
+        repaired = await repair_best(service, served, matches, translated)
     is_aligned = body.alignment and via is None and bool(translations)
     present = partial(
         presenters.present_translations,
@@ -141,7 +144,11 @@ async def translate(body: v1_schemas.TranslateRequest, request: Request) -> Resp
         detected=present_detected(detected),
         seconds=round(perf_counter() - start, 4),
         translations=presenters.add_matches(
-            texts, matches, responses, min_confidence=body.min_confidence
+            texts,
+            matches,
+            responses,
+            min_confidence=body.min_confidence,
+            repaired=repaired,
         ),
     )
     return await to_json(response, size=_count_words(translations))

@@ -138,6 +138,8 @@ class TranslateRequest(ModelSelector):
     """Translations whose quality is lower are not accepted; needs a calibrated model."""
     memory: bool = True
     """Take texts that the translation memory has from there, and return similar ones."""
+    repair: bool = False
+    """Translate the words of the best similar text that differ: `repaired_text` of the match."""
 
     @property
     def texts(self) -> list[str]:
@@ -384,6 +386,9 @@ class MemoryMatchResponse(BaseModel):
     """1 for the same text, else the edit similarity."""
     source_text: str
     target_text: str
+    repaired_text: str | None = None
+    """The translation with the words that differ translated by the model, for `repair`; null if
+    that is not possible."""
     id: int
     """Its number in /v1/corrections."""
     author: str | None

@@ -13,6 +13,7 @@ import json
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.bundle import read_about
@@ -36,7 +37,6 @@ from attendo.training.schedule import PAPER_WARMUP_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from attendo.core.run_folder import RunFolder
     from attendo.data.corpus_config import Pair
@@ -55,6 +55,7 @@ EPOCHS, MIN_STEPS = 20, 100
 """Passes over the corrections; the old pairs among them are others in every pass."""
 BATCH_TOKENS, MAX_BATCH_TOKENS, STEPS_PER_EPOCH = 512, 4096, 8
 """The smallest and the largest batch; between them, an epoch has this number of steps."""
+WARMUP_SHARE = 0.1
 RATE = 0.15
 """Peak learning rate, relative to the paper's (equation 3 at 4,000 steps): half of that of other
 fine-tuning."""
@@ -143,9 +144,9 @@ def adapt_model(request: AdaptRequest, *, reporter: Reporter | None = None) -> A
     shown = reporter or NullReporter()
     base = _find_base(request)
     about = read_about(base)
-    languages = _languages_of(about, base)
+    languages = find_languages(about, base)
     run = ModelFolder.find(request.model).run
-    run_settings = run.read_config() if run.exists() else {}
+    run_settings = _locate_data(run.read_config(), run.path) if run.exists() else {}
     dev = _find_dev(request, run_settings)
     replay_corpora = _find_replay(request, run_settings)
     corrections = read_corrections(request.corrections, *languages)
@@ -232,7 +233,8 @@ def _find_base(request: AdaptRequest) -> Path:
     return versions[0].path if is_published and versions else found.path
 
 
-def _languages_of(about: dict[str, Any], base: Path) -> tuple[str, str]:
+def find_languages(about: dict[str, Any], base: Path) -> tuple[str, str]:
+    """Return the languages of a model, or raise an error: corrections are chosen by them."""
     src, tgt = about.get("src_lang"), about.get("tgt_lang")
     if not isinstance(src, str) or not isinstance(tgt, str):
         raise InputError(
@@ -240,6 +242,29 @@ def _languages_of(about: dict[str, Any], base: Path) -> tuple[str, str]:
             hint="train it with --src-lang and --tgt-lang",
         )
     return src, tgt
+
+
+def _locate_data(settings: dict[str, Any], run: Path) -> dict[str, Any]:
+    """Return the settings of a run with paths to its data that hold in this directory.
+
+    Relative paths are those of the directory in which the run was started, which is mostly above
+    the run: a schedule starts elsewhere.
+    """
+
+    def locate(name: str) -> str:
+        given = Path(name)
+        if given.is_absolute() or given.exists():
+            return name
+        found = (parent / given for parent in run.resolve().parents)
+        return str(next((one for one in found if one.exists()), given))
+
+    data = settings.get("data") or {}
+    described = [*(data.get("corpora") or []), *([data["dev"]] if data.get("dev") else [])]
+    for corpus in described:
+        for side in ("src", "tgt", "path"):
+            if isinstance(corpus.get(side), str):
+                corpus[side] = locate(corpus[side])
+    return settings
 
 
 def _find_dev(request: AdaptRequest, settings: dict[str, Any]) -> CorpusConfig | None:
@@ -308,6 +333,7 @@ def _train(
 ) -> Path:
     """Fine-tune the model, and return the folder of the new one."""
     schedule = _Schedule.fit(base, files.corrections, request.replay_share)
+    num_steps = request.steps or schedule.num_steps
     train_request = TrainRequest(
         src=files.corrections[0],
         tgt=files.corrections[1],
@@ -319,12 +345,15 @@ def _train(
         src_lang=languages[0],
         tgt_lang=languages[1],
         init_from=base,
-        steps=request.steps or (None if request.budget else schedule.num_steps),
+        steps=None if request.budget and not request.steps else num_steps,
         budget=request.budget,
         settings=(
             *FINE_TUNING_SETTINGS,
             f"train.batch_tokens={schedule.batch_tokens}",
             f"train.peak_lr={_peak_lr(base)}",
+            # A rate that is given leaves the other two to the paper: a warm-up of 4,000 steps.
+            "train.schedule=cosine",
+            f"train.warmup_steps={math.ceil(WARMUP_SHARE * num_steps)}",
             *request.settings,
         ),
     )

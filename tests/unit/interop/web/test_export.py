@@ -65,6 +65,28 @@ def test_a_page_lists_its_models_with_their_files(page, make_model, tmp_path):
     assert written.num_bytes == sum(sizes)
 
 
+def test_the_drawing_is_a_file_that_the_page_loads_on_request(page, make_model, tmp_path):
+    asked = []
+
+    def draw(translator, text):
+        asked.append((translator.about["name"], text))
+        return {"values": len(asked)} if len(asked) == 1 else None
+
+    models = [make_model("one", src_lang="ko", tgt_lang="en"), make_model("two", name="mine")]
+    export_web(models, tmp_path / "out", examples=["ka to"], draw=draw)
+    first, second = json.loads((tmp_path / "out/models.json").read_text("utf-8"))["models"]
+    assert asked == [("ko-en", "ka to"), ("mine", "ka to")]
+    assert first["drawing"] == "models/1/machine.json"
+    assert first["drawing"].rpartition("/")[2] not in first["files"]
+    assert json.loads((tmp_path / "out" / first["drawing"]).read_text("utf-8")) == {"values": 1}
+    assert second["drawing"] is None
+    assert not (tmp_path / "out/models/2/machine.json").exists()
+    html = export_web(models[:1], tmp_path / "page.html", draw=lambda *_: {}).path.read_text(
+        "utf-8"
+    )
+    assert 'data-path="models/1/machine.json"' in html
+
+
 def test_models_of_the_same_languages_have_different_names(page, make_model, tmp_path):
     models = [make_model(name, src_lang="ko", tgt_lang="en") for name in ("one", "two")]
     assert export_web(models, tmp_path / "out").names == ["ko-en", "ko-en (2)"]

@@ -68,6 +68,25 @@ def test_a_similar_text_is_translated_and_the_match_is_returned_with_it(client):
     assert (match["source_text"], match["target_text"]) == ("Delete 12 files now", "파일")
 
 
+def test_the_words_of_a_similar_text_that_differ_are_translated_on_request(client, monkeypatch):
+    repaired = []
+
+    def repair(_translator, own, source, target):
+        repaired.append((str(own), source, target))
+        return "파일 13"
+
+    monkeypatch.setattr("attendo.serving.memory.repair_match", repair)
+    save(client, source_text="Delete 12 files now", target_text="파일 12")
+    texts = ["Delete 13 files now", "Delete 12 files now", "another text"]
+    similar, known, other = translate(client, texts, repair=True)
+    assert repaired == [("DELETE 13 FILES NOW", "Delete 12 files now", "파일 12")]
+    assert similar["memory"][0]["repaired_text"] == "파일 13"
+    assert known["memory"][0]["repaired_text"] is None
+    assert other["memory"] == []
+    assert translate(client, texts)[0]["memory"][0]["repaired_text"] is None
+    assert len(repaired) == 1
+
+
 @pytest.mark.parametrize(
     "options", [{"memory": False}, {"prefix": "We"}, {"forbidden": ["go"]}, {"do_sample": True}]
 )

@@ -41,6 +41,13 @@ export class TextTokenizer {
     return pieces.filter(({ id }) => this.src.typeOf(id) === "unknown").map((piece) => piece.text);
   }
 
+  /** Return the words of a source text that the vocabulary lacks, at least in part. */
+  unknownWords(text: string): string[] {
+    if (this.unknownsOf(text).length === 0) return [];
+    const words = text.split(/\s+/).filter((word) => word && this.unknownsOf(word).length > 0);
+    return [...new Set(words)];
+  }
+
   /** Return the text of target ids. */
   decode(ids: readonly number[]): string {
     return normalize(this.unescape(this.tgt.decode(ids)));
