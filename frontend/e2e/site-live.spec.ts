@@ -96,7 +96,7 @@ test("the whole machine works on the example, step by step", async ({ page }) =>
   await machine.getByRole("button", { name: "Play" }).focus();
   await page.keyboard.press("End");
   const pieces = await written.allTextContents();
-  const drawn = pieces.slice(0, -1).join("").replaceAll(" ", "");
+  const drawn = pieces.slice(0, -1).join("").replaceAll(/[ ␣]/g, "");
   expect(drawn).not.toBe("");
   expect(TRANSLATIONS[0]!.replaceAll(" ", "")).toContain(drawn); // long ones are cut
   await machine.locator("[data-stage=cross]").press("Enter");
