@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from attendo.core.config import Config, Natural, Seed
+from attendo.core.config import Config, Count, Natural, Seed
 from attendo.core.errors import ConfigError
 from attendo.core.message import message
 from attendo.data.cleaning import CleaningConfig
@@ -63,6 +63,8 @@ class MonolingualText(Config):
     text: Path
     lang: str | None = None
     """The language, which the lines must have."""
+    max_lines: Count | None = None
+    """Lines that are kept at most, evenly spaced; by default all."""
 
 
 class CleanConfig(Config):

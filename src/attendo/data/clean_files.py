@@ -96,6 +96,7 @@ class FileCleaner:
         self._threshold = _find_threshold(config)
         self.rows: list[dict[str, Any]] = []
         self._num_moved: dict[str, int] = {}
+        self._num_surplus: dict[str, int] = {}
         """The pairs of each corpus that are in dev."""
         self.findings: list[Finding] = []
 
@@ -211,7 +212,8 @@ class FileCleaner:
         judge = PairJudge(rules, (text.lang, text.lang))
         lines = self._count(text.name, read_pairs(CorpusConfig(text=text.text)))
         cleaning = config.cleaning.replace(max_copy_words=None, max_length_ratio=None)
-        with _open(self.folder / f"{text.name}.{text.lang or 'txt'}") as output:
+        path = self.folder / f"{text.name}.{text.lang or 'txt'}"
+        with _open(path) as output:
             for pair in clean_pairs(lines, cleaning, report, seen_hashes=self._seen):
                 reason = judge.find_text_reason(pair.src) or self._find_known(pair)
                 if reason is not None:
@@ -219,6 +221,9 @@ class FileCleaner:
                     continue
                 report.samples.add("kept", pair)
                 output.write(_to_line(pair.src))
+        if text.max_lines is not None and report.num_kept > text.max_lines:
+            _keep_evenly(path, report.num_kept, text.max_lines)
+            self._num_surplus[text.name] = report.num_kept - text.max_lines
         self._add_rows(text.name, str(text.text), report)
         if not report.num_kept:
             raise _all_dropped_error(str(text.text), report)
@@ -241,11 +246,12 @@ class FileCleaner:
         self._progress(name, number, number)
 
     def _add_rows(self, name: str, title: str, report: _SampledReport) -> None:
-        num_moved = self._num_moved.get(name, 0)
-        report.num_kept -= num_moved
+        num_moved, num_surplus = self._num_moved.get(name, 0), self._num_surplus.get(name, 0)
+        report.num_kept -= num_moved + num_surplus
         rows = [list(row) for row in report.rows()]
-        if num_moved:
-            rows.insert(2, ["moved to dev", num_moved, num_moved / max(report.num_read, 1), ""])
+        for title_of_row, count in (("moved to dev", num_moved), ("not needed", num_surplus)):
+            if count:
+                rows.insert(2, [title_of_row, count, count / max(report.num_read, 1), ""])
         self.rows.append({"name": name, "title": title, "rows": rows})
         for reason, examples in sorted(report.samples.examples.items()):
             path = self.folder / (KEPT_FILE if reason == "kept" else DROPPED_FILE)
@@ -343,6 +349,17 @@ def _find_threshold(config: CleanConfig) -> float:
     if config.keep >= 1.0 or not len(finite):
         return float("-inf")
     return float(np.quantile(finite, 1.0 - config.keep))
+
+
+def _keep_evenly(path: Path, num_lines: int, num_kept: int) -> None:
+    """Keep some lines of a file, evenly spaced."""
+    whole = path.with_name(f"{path.name}.whole")
+    path.replace(whole)
+    with _open(path) as output:
+        for number, line in enumerate(read_lines(whole)):
+            if number * num_kept // num_lines != (number + 1) * num_kept // num_lines:
+                output.write(_to_line(line))
+    whole.unlink()
 
 
 def _check_language(text: MonolingualText) -> None:

@@ -106,7 +106,9 @@ class BuildPlan:
                     files[f"{corpus.name}.{key}"] = Path(entry.pop(key))
             corpora.append(entry)
         named = sorted(self._texts, key=lambda text: str(text.name))
-        texts = [{"name": text.name, "lang": text.lang} for text in named]
+        texts = [
+            text.model_dump(mode="json", exclude={"text"}, exclude_none=True) for text in named
+        ]
         files |= {f"{text.name}.text": text.text for text in named}
         held_out = {
             name: _swap_corpus(corpus) if is_swapped else corpus
@@ -455,6 +457,11 @@ class BuildPlan:
             needs[f"{text.name}.text"] = Output("clean", f"clean/{text.name}.{text.lang}")
         for name in [*self.pairs, *self.mono_src]:
             needs[f"teacher.{name}"] = Output("forward-translate", f"{name}.txt")
+        files: dict[str, Path] = {}
+        for number, extra in enumerate(config.student.corpora):
+            src, tgt = f"extra.{number}.src", f"extra.{number}.tgt"
+            files |= {src: extra.src, tgt: extra.tgt}
+            corpora.append((src, tgt, extra.weight))
         if not weight:  # its references are not read
             needs = {key: one for key, one in needs.items() if not key.endswith(".tgt")}
         return self._train(
@@ -464,6 +471,7 @@ class BuildPlan:
             needs,
             model=self.size.student,
             data=self._robustness,
+            files=files,
         )
 
     # -- int8, and figures

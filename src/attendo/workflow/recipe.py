@@ -119,8 +119,19 @@ class ForwardTranslationStep(Config):
     """Tokens of a batch, times the beam size; by default as in `attendo translate`."""
 
 
+class StudentCorpus(Config):
+    """Pairs from elsewhere, two files: translations by the teacher of the other direction, say."""
+
+    src: Path
+    tgt: Path
+    weight: Positive = 1.0
+
+
 class StudentStep(TrainingStep):
     """Training of the student on the translations of its teacher."""
+
+    corpora: tuple[StudentCorpus, ...] = ()
+    """More pairs, whose sources the teacher does not translate."""
 
     reference_weight: Annotated[float, Field(ge=0.0)] = 0.0
     """How often the original pairs occur in an epoch, together with the teacher's translations."""

@@ -101,6 +101,17 @@ def test_monolingual_text_is_cleaned_without_what_is_in_the_corpora(tmp_path, co
     assert read(tmp_path / "out/m.ko")[0] == lines[0]
 
 
+def test_a_text_gives_evenly_spaced_lines_where_it_has_too_many(tmp_path):
+    lines = [f"이것은 예문 가운데 {'가' * n} 줄입니다." for n in range(1, 11)]
+    text = write(tmp_path / "m.ko", [*lines, lines[0]])
+    entry = {"name": "m", "text": text, "lang": "ko", "max_lines": 3}
+    config = CleanConfig(texts=[entry], rules={"enabled": False, "near_duplicates": False})
+    report = clean_files(config, tmp_path / "out")
+    assert read(tmp_path / "out/m.ko") == [lines[3], lines[6], lines[9]]
+    rows = {row[0]: row[1] for row in report["corpora"][0]["rows"]}
+    assert rows == {"read": 11, "kept": 3, "not needed": 7, "duplicate": 1}
+
+
 @pytest.mark.parametrize(
     ("content", "part"),
     [

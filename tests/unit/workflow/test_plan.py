@@ -110,6 +110,22 @@ def test_the_student_learns_from_its_teacher(files):
     assert data["corpora"][1]["weight"] == 0.5
 
 
+def test_the_student_learns_from_pairs_that_were_made_elsewhere(files):
+    extra = {"src": str(files / "t.ko"), "tgt": str(files / "t.en"), "weight": 2.0}
+    step, _ = commands_of(make_recipe(files, student={"corpora": [extra]}), "student", files)
+    assert [path.name for path in step.files.values()] == ["t.ko", "t.en"]
+    data = json.loads((files / "train.json").read_text(encoding="utf-8"))["data"]
+    assert data["corpora"][-1]["src"].endswith("extra.0.src")
+    assert data["corpora"][-1]["weight"] == 2.0
+
+
+def test_the_number_of_lines_of_a_text_is_a_setting_of_the_cleaning(files):
+    text = {"text": str(files / "m.en"), "max_lines": 7}
+    commands_of(make_recipe(files, mono_tgt=[text]), "clean", files)
+    settings = json.loads((files / "clean.json").read_text(encoding="utf-8"))
+    assert [one["max_lines"] for one in settings["texts"]] == [7]
+
+
 def test_the_forward_translation_agrees_with_references_where_there_are_some(files):
     config = make_recipe(files, mono_src=texts(files, "m.ko"))
     _, made = commands_of(config, "forward-translate", files)
@@ -231,9 +247,12 @@ def test_the_shipped_recipes_are_whole_and_their_students_small(repository, name
     options = RunConfig(data=data, model=student["model"], train=student["train"]).model.options
     vocab_size = student["data"]["tokenizer"]["vocab_size"]
     assert Transformer(vocab_size=vocab_size, **options).num_parameters() < 25e6
-    licensed = {"mdn", "korsts.train"}
-    docs = next(corpus for corpus in config.corpora if corpus.name == "docs")
-    assert licensed <= set(docs.drop_labels)
+    licenses = {data.name: data.license for data in config.card.data}
+    assert set(licenses) >= {corpus.name for corpus in config.corpora} | {
+        text.name for text in (*config.mono_src, *config.mono_tgt)
+    }
+    if any("SA" in one for one in licenses.values()):  # MDN, KorSTS: share alike
+        assert config.card.license.startswith("CC BY-SA 4.0")
     assert not any("debian" in str(path) for corpus in config.corpora for path in corpus.paths)
 
 
