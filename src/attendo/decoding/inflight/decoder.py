@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     Found = list[tuple[Hashable, SearchResult | Exception]]
 
 logger = get_logger(__name__)
-DEFAULT_SLOTS = {"cpu": 64, "cuda": 512}
+DEFAULT_SLOTS = {"cpu": (64, 64), "cuda": (1024, 512)}
+"""For short sentences: of greedy search, of beam search."""
 STEP_SECONDS = {"cpu": 0.01, "cuda": 0.05}
 """On a CPU a step takes longer with each slot, and all sentences wait for it."""
 SHORT_SOURCE = 64
@@ -119,13 +120,13 @@ class InflightDecoder:
             pool = torch.cuda.graph_pool_handle()
             graphs = CudaGraphs(memory_pool=pool, captures=captures)
         beams = sorted(set(widths))
-        wanted = num_slots or DEFAULT_SLOTS[device.type]
+        defaults = DEFAULT_SLOTS[device.type]
         searches = [
             _make_search(
                 model,
                 special_ids,
                 width=width,
-                wanted=wanted if index == 0 else max(1, wanted // LONG_SHARE),
+                wanted=_wanted_slots(num_slots or defaults[width > 1], is_long=index > 0),
                 budget=_budget(device) // (len(shapes) * len(beams)),
                 src_length=src_length,
                 max_length=max_length,
@@ -271,6 +272,10 @@ def _make_search(
             if num_slots == 1:
                 raise
             num_slots //= 2
+
+
+def _wanted_slots(num_slots: int, *, is_long: bool) -> int:
+    return max(1, num_slots // LONG_SHARE) if is_long else num_slots
 
 
 def _budget(device: torch.device) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch.nn.attention import sdpa_kernel
 
-from attendo.decoding.inflight.steps import ADMISSION_BUCKETS, Sentence, SlotSteps
+from attendo.decoding.inflight.steps import Sentence, SlotSteps
 from attendo.decoding.limits import max_length_of
 from attendo.decoding.static.pool import round_to_bucket
 from attendo.decoding.static.search import SDPA_BACKENDS, CompletionPoller
@@ -41,8 +41,10 @@ MAX_ENCODED_TOKENS = {"cpu": 2048, "cuda": 16_384}
 COMPACT_SHARE = 0.75
 """Without graphs: the share of used slots below which the last ones move to free ones."""
 MIN_SRC_BUCKET = 16
-GATHER_SHARE, MAX_GATHER_STEPS = 16, 2
-"""On a CPU: fewer new sentences than a 16th of the sentences in slots wait for up to two steps."""
+GATHER_SHARE = {"cpu": 16, "cuda": 8}
+MAX_GATHER_STEPS = {"cpu": 2, "cuda": 4}
+"""New sentences are encoded together, because it costs less: if they are fewer than this share of
+the sentences in slots, they wait for others, for up to so many steps."""
 
 
 class PendingResults(NamedTuple):
@@ -96,9 +98,15 @@ class InflightSearch:
         self._launched: list[Sentence | None] = []
         """Who was in each slot at the last step."""
         self._free = list(range(num_slots))
+        self._end = 0
+        """Slots up to the last one in use."""
         self._waiting: deque[Sentence] = deque()
         self._sentences: dict[Hashable, Sentence] = {}
         """Those that were added and not returned."""
+        self._with_rules: set[Sentence] = set()
+        """Sentences in slots whose next token may not be chosen as by default."""
+        self._num_steps = 0
+        """Steps that were queued."""
         self._released: list[int] = []
         """Slots of cancelled sentences."""
         self._broken: list[int] = []
@@ -128,9 +136,11 @@ class InflightSearch:
         """Queue a sentence that fits; it joins at the next step at which a slot is free."""
         if ticket in self._sentences:
             raise ValueError(f"the ticket {ticket!r} is in use")
-        if not self.fits(src_ids, options):
+        limit = max_length_of(len(src_ids), options)
+        is_short = 0 < len(src_ids) <= self.src_length and limit <= self.max_length
+        if not is_short or options.beam_size != self.width:
             raise ValueError("the sentence does not fit the buffers")
-        sentence = Sentence(ticket, list(src_ids), options, max_length_of(len(src_ids), options))
+        sentence = Sentence(ticket, list(src_ids), options, limit)
         self._sentences[ticket] = sentence
         self._waiting.append(sentence)
 
@@ -167,11 +177,12 @@ class InflightSearch:
         """Search all sentences again from their beginnings, after a step has failed."""
         sentences = [one for one in self._sentences.values() if one not in self._waiting]
         for sentence in sentences:
-            sentence.slot, sentence.num_steps, sentence.is_over = -1, 0, False
+            sentence.slot, sentence.is_over = -1, False
         self._waiting.extendleft(reversed(sentences))
         self._slots = [None] * self.num_slots
         self._launched, self._pending = [], None
-        self._free = list(range(self.num_slots))
+        self._free, self._end = list(range(self.num_slots)), 0
+        self._with_rules.clear()
         self._released, self._broken = [], list(range(self.num_slots))
 
     def drop_all(self) -> list[Hashable]:
@@ -211,31 +222,34 @@ class InflightSearch:
         if self._broken:
             self.steps.decoder.clear(self.steps.to_device(torch.tensor(self._broken)))
             self._broken = []
-        if self._should_gather():
+        num_new = self._num_admitted()
+        if not num_new:
             return
         budget = MAX_ENCODED_TOKENS[self.device.type]
         new_sentences: list[Sentence] = []
         longest = 0
-        while self._waiting and self._free and self.num_active < self.max_active:
+        while len(new_sentences) < num_new:
             longest = max(longest, len(self._waiting[0].src_ids))
-            is_full = len(new_sentences) == ADMISSION_BUCKETS[-1]
-            if new_sentences and (is_full or longest * (len(new_sentences) + 1) > budget):
+            if new_sentences and longest * (len(new_sentences) + 1) > budget:
                 break
             sentence = self._waiting.popleft()
-            sentence.slot, sentence.num_steps = heapq.heappop(self._free), 0
-            self._slots[sentence.slot] = sentence
+            self._occupy_slot(sentence)
+            sentence.first_step = self._num_steps
             new_sentences.append(sentence)
-        if new_sentences:
-            self.steps.admit(new_sentences)
+            if sentence.options.min_length or sentence.has_unk_rule(self.special_ids):
+                self._with_rules.add(sentence)
+        self.steps.admit(new_sentences)
 
-    def _should_gather(self) -> bool:
-        """Return whether to wait for more sentences: on a CPU it costs less to encode several."""
-        few = self.num_active // GATHER_SHARE if self.device.type == "cpu" else 0
-        if len(self._waiting) >= few or self._num_gathered == MAX_GATHER_STEPS:
-            self._num_gathered = 0
-            return False
-        self._num_gathered += 1
-        return True
+    def _num_admitted(self) -> int:
+        """Return how many waiting sentences to encode now: none if they should wait for more."""
+        num_new = min(len(self._waiting), self.max_active - self.num_active)
+        device = self.device.type
+        few = self.num_active // GATHER_SHARE[device]
+        if num_new < few and self._num_gathered < MAX_GATHER_STEPS[device]:
+            self._num_gathered += 1
+            return 0
+        self._num_gathered = 0
+        return self.steps.round_admission(num_new)
 
     def _compact(self) -> None:
         """Move the last sentences to free slots, if a step is then smaller."""
@@ -255,9 +269,8 @@ class InflightSearch:
             sources.append(sentence.slot)
             self._slots[sentence.slot] = None
             heapq.heappush(self._free, sentence.slot)
-            sentence.slot = heapq.heappop(self._free)
+            self._occupy_slot(sentence)
             targets.append(sentence.slot)
-            self._slots[sentence.slot] = sentence
         moved = self.steps.to_device(torch.tensor([sources, targets]))
         self.steps.state.move(moved[0], moved[1], window=self._window())
 
@@ -266,20 +279,26 @@ class InflightSearch:
         end = self._end_of_slots()
         if not end:
             return False
-        active = [one for one in self._slots[:end] if one is not None]
-        for sentence in active:
-            sentence.num_steps += 1
+        self._num_steps += 1
         src_length = self.src_length
         if self.graphs is None:
-            longest = max(len(one.src_ids) for one in active)
+            longest = max(len(one.src_ids) for one in self._slots[:end] if one is not None)
             src_length = min(round_to_bucket(longest, minimum=MIN_SRC_BUCKET), src_length)
         self.steps.run(
             self.steps.bucket(end),
             src_length=src_length,
             window=self._window(),
-            allow_end=not any(one.needs_rules(self.special_ids) for one in active),
+            allow_end=not self._has_rules(),
         )
         return True
+
+    def _has_rules(self) -> bool:
+        """Return whether the next token of some sentence is not chosen as by default."""
+        over = [
+            one for one in self._with_rules if not one.has_rules(self._num_steps, self.special_ids)
+        ]
+        self._with_rules.difference_update(over)
+        return bool(self._with_rules)
 
     def _begin_results(self) -> PendingResults | None:
         """Free the slots of sentences that are done, and start to copy their results."""
@@ -289,19 +308,16 @@ class InflightSearch:
             return None
         if not self._poller.is_async:
             launched = self._launched
-        is_done = flags.tolist()
-        done = [
-            one
-            for one, is_over in zip(launched, is_done, strict=False)
-            if is_over and one is not None and not one.is_over
-        ]
+        over = flags[: len(launched)].nonzero().flatten().tolist()  # without the spare slot
+        done = [one for slot in over if (one := launched[slot]) is not None and not one.is_over]
         if not done:
             return None
         for sentence in done:
             self._free_slot(sentence)
             sentence.is_over = True
         rows = self.steps.to_device(torch.tensor([one.slot for one in done]))
-        found = self.steps.state.gather_rows(rows, max(one.num_steps for one in done))
+        num_steps = self._num_steps - min(one.first_step for one in done)
+        found = self.steps.state.gather_rows(rows, num_steps)
         if self.device.type == "cpu":
             return PendingResults(done, found, None)
         copies = {
@@ -332,19 +348,25 @@ class InflightSearch:
                 found.append((sentence.ticket, result))
         return found
 
+    def _occupy_slot(self, sentence: Sentence) -> None:
+        sentence.slot = heapq.heappop(self._free)
+        self._slots[sentence.slot] = sentence
+        self._end = max(self._end, sentence.slot + 1)
+
     def _free_slot(self, sentence: Sentence) -> None:
         self._slots[sentence.slot] = None
+        self._with_rules.discard(sentence)
         heapq.heappush(self._free, sentence.slot)
 
     def _end_of_slots(self) -> int:
         """Return the number of slots up to the last one in use."""
-        for slot in range(self.num_slots - 1, -1, -1):
-            if self._slots[slot] is not None:
-                return slot + 1
-        return 0
+        while self._end and self._slots[self._end - 1] is None:
+            self._end -= 1
+        return self._end
 
     def _window(self) -> int:
         """Return how many positions the step attends to."""
         if self.graphs is not None or self.device.type == "cuda":
             return self.max_length + 1
-        return max(one.num_steps for one in self._slots if one is not None)
+        first = min(one.first_step for one in self._slots if one is not None)
+        return self._num_steps - first

@@ -190,10 +190,11 @@ class SlotGreedy(SlotState, StaticGreedy):
         options: Sequence[DecodingOptions],
     ) -> list[SearchResult]:
         num_steps = found["position"].tolist()
+        all_ids, all_log_probs = found["output_ids"].T.tolist(), found["log_probs"].T.tolist()
         results = []
         for row in rows:
-            ids = found["output_ids"][: num_steps[row], row].tolist()
-            log_probs = found["log_probs"][: num_steps[row], row].tolist()
+            ids = all_ids[row][: num_steps[row]]
+            log_probs = all_log_probs[row][: num_steps[row]]
             end_id = self.special_ids.end_id
             hypothesis = truncate_hypothesis(ids, log_probs, limits[row], end_id, options[row])
             results.append(SearchResult([hypothesis]))

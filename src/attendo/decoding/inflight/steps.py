@@ -31,12 +31,16 @@ if TYPE_CHECKING:
     from attendo.decoding.options import DecodingOptions, LengthNorm, SpecialIds
     from attendo.decoding.static.cuda_graphs import CudaGraphs
 
-SLOT_BUCKETS = (1, 4, 16, 64, 128, 256, 512)
+SLOT_BUCKETS = (1, 4, 16, 64, 128, 256, 512, 768)
 """With graphs: numbers of slots that a step computes."""
 ADMISSION_BUCKETS = (1, 4, 16, 64, 256)
 """With graphs: numbers of sentences that are encoded together."""
 MANY_SLOTS = 1024
 """The number of slots from which on more than 64 sentences are encoded together."""
+MIN_SHORT_GROUP = 16
+"""Groups of at least this size are also captured for sources of a quarter of the length."""
+MIN_FULL_ADMISSION = 64
+"""Groups of at least this size have no spare rows: the surplus waits for the next step."""
 MAX_PENALTIES = 64
 """Tables of length penalties that are kept."""
 
@@ -56,15 +60,18 @@ class Sentence:
     options: DecodingOptions
     limit: int
     slot: int = -1
-    num_steps: int = 0
-    """Steps that were queued for it."""
+    first_step: int = 0
+    """Steps of the search that were queued before it joined."""
     is_over: bool = False
 
-    def needs_rules(self, special_ids: SpecialIds) -> bool:
-        """Return whether its next token is not chosen as by default."""
-        is_unk_known = special_ids.unk_id is not None
-        is_short = self.num_steps <= self.options.min_length
-        return is_short or (is_unk_known and self.options.unk != "avoid")
+    def has_rules(self, num_steps: int, special_ids: SpecialIds) -> bool:
+        """Return whether its token at a step of the search is not chosen as by default."""
+        is_short = num_steps - self.first_step <= self.options.min_length
+        return is_short or self.has_unk_rule(special_ids)
+
+    def has_unk_rule(self, special_ids: SpecialIds) -> bool:
+        """Return whether it may have unknown tokens, unlike by default."""
+        return special_ids.unk_id is not None and self.options.unk != "avoid"
 
 
 class SlotSteps:
@@ -136,6 +143,13 @@ class SlotSteps:
             part = rows[first : first + count]
             self._load([*part, *[self._spare_row()] * (count - len(part))], length)
 
+    def round_admission(self, num_new: int) -> int:
+        """Return how many of the new sentences to encode now: many fill a captured shape."""
+        if self.graphs is None:
+            return min(num_new, ADMISSION_BUCKETS[-1])
+        counts = {count for count, _ in self._admission_shapes() if count >= MIN_FULL_ADMISSION}
+        return max((count for count in counts if count <= num_new), default=num_new)
+
     def run(self, num_slots: int, *, src_length: int, window: int, allow_end: bool) -> None:
         """Run one step of the first slots."""
         view = self._views.get((num_slots, src_length))
@@ -175,8 +189,9 @@ class SlotSteps:
             return
         for count in ADMISSION_BUCKETS:
             if count // 4 < self.num_slots and (count <= 64 or self.num_slots >= MANY_SLOTS):
-                for length in (self.src_length // 2, self.src_length):
-                    yield count, length
+                shares = (4, 2, 1) if count >= MIN_SHORT_GROUP else (2, 1)
+                for share in shares:
+                    yield count, max(1, self.src_length // share)
 
     def _numbers(self, one: Sentence) -> list[int]:
         avoids_unk = one.options.unk == "avoid"
