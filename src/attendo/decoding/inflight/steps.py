@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from attendo.decoding.options import DecodingOptions, LengthNorm, SpecialIds
     from attendo.decoding.static.cuda_graphs import CudaGraphs
 
-SLOT_BUCKETS = (1, 4, 16, 64, 128, 256, 512, 768)
+SLOT_BUCKETS = (1, 4, 16, 64, 128, 256, 512, 1024)
 """With graphs: numbers of slots that a step computes."""
 ADMISSION_BUCKETS = (1, 4, 16, 64, 256)
 """With graphs: numbers of sentences that are encoded together."""
