@@ -3,9 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import * as ort from "onnxruntime-web/wasm";
-
-import { ablateAllHeads, capture, normalize, SentencePiece, splitIntoSegments, Translator, type OnnxRuntime } from "./src";
+import { ablateAllHeads, capture, normalize, SentencePiece, splitIntoSegments, Translator } from "./src";
 
 interface ComparisonRequest {
   tokenizers: { model: string; texts: string[] }[];
@@ -34,9 +32,8 @@ let record: unknown = null;
 let ablation: unknown = null;
 if (request.model !== null) {
   const folder = request.model;
-  ort.env.wasm.numThreads = 1;
   const read = (name: string): Promise<Uint8Array> => Promise.resolve(new Uint8Array(readFileSync(join(folder, name))));
-  const translator = await Translator.load(read, ort as unknown as OnnxRuntime);
+  const translator = await Translator.load(read);
   for (const beamSize of request.beamSizes) searches.push(await translator.search(request.sentences, { beamSize, nBest: beamSize }));
   const sampled = { temperature: 1, seed: 1 };
   for (const sources of [request.sentences, request.sentences, request.sentences.slice(-1)]) samples.push((await translator.search(sources, sampled)).map(({ hypotheses }) => hypotheses[0]!.ids));

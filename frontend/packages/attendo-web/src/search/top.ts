@@ -1,10 +1,13 @@
 /** Log-probabilities, and the best of many numbers. */
 
+/** The error when logits are no numbers. */
+export const DAMAGED = "the model returned NaN: its weights are damaged";
+
 /** Turn one row of logits into log-probabilities in single precision, as PyTorch returns them. */
 export function logSoftmax(logits: Float32Array): Float32Array {
   let highest = -Infinity;
   for (const logit of logits) {
-    if (Number.isNaN(logit)) throw new Error("the model returned NaN: its weights are damaged");
+    if (Number.isNaN(logit)) throw new Error(DAMAGED);
     if (logit > highest) highest = logit;
   }
   let sum = 0;
@@ -25,4 +28,11 @@ export function topIndices(values: Float32Array, count: number): number[] {
     if (best.length > count) best.pop();
   }
   return best;
+}
+
+/** Return the index of the highest number; of equal ones the first. */
+export function indexOfHighest(values: Float32Array): number {
+  let highest = 0;
+  for (let index = 1; index < values.length; index++) if (values[index]! > values[highest]!) highest = index;
+  return highest;
 }
