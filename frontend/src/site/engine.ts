@@ -46,10 +46,10 @@ export class Engine {
     });
   }
 
-  /** Load a model; return its heads, and how many threads compute. */
+  /** Load a model; return its heads. */
   async load(index: SiteIndex, model: SiteModel, onprogress: Pending["onprogress"]): Promise<Answer<"loaded">> {
     const { base, name: cache } = cacheOf(index);
-    const request = { kind: "load" as const, base, cache, embedded: this.embedded, runtime: index.runtime, model };
+    const request = { kind: "load" as const, base, cache, embedded: this.embedded, model };
     return (await this.ask(request, onprogress)) as Answer<"loaded">;
   }
 

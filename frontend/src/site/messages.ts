@@ -22,7 +22,6 @@ export interface SiteIndex {
   attendo: string;
   /** A hash of all files; another one is another site. */
   version: string;
-  runtime: { file: string; bytes: number };
   models: SiteModel[];
 }
 
@@ -43,14 +42,14 @@ export interface SiteOptions {
 }
 
 export type Request =
-  | { kind: "load"; id: number; base: string; cache: string; embedded: EmbeddedFiles; runtime: SiteIndex["runtime"]; model: SiteModel }
+  | { kind: "load"; id: number; base: string; cache: string; embedded: EmbeddedFiles; model: SiteModel }
   | { kind: "translate"; id: number; text: string; options: SiteOptions }
   | { kind: "capture"; id: number; sentence: string; options: SiteOptions }
   | { kind: "ablate"; id: number; sentence: string; options: SiteOptions };
 
 export type Response =
   | { kind: "progress"; id: number; done: number; all: number }
-  | { kind: "loaded"; id: number; heads: Head[]; threads: number }
+  | { kind: "loaded"; id: number; heads: Head[] }
   | { kind: "translated"; id: number; text: string; sentences: TranslatedSentence[]; seconds: number }
   | { kind: "captured"; id: number; record: string }
   | { kind: "ablated"; id: number; ablation: Ablation }

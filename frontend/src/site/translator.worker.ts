@@ -1,22 +1,14 @@
 /** Loads the model and translates, away from the page, which stays responsive. */
 
-import * as ort from "onnxruntime-web/wasm";
-
-import { ablateAllHeads, capture, Translator, type OnnxRuntime } from "../../packages/attendo-web/src";
+import { ablateAllHeads, capture, Translator } from "../../packages/attendo-web/src";
 import { openFile } from "./files";
-import { decompressLzma } from "./lzma";
 import type { Request, Response } from "./messages";
 
-const runtime = ort as unknown as OnnxRuntime;
 let translator: Translator | null = null;
 /** The last request to translate: an older one is given up between sentences. */
 let latest = 0;
 /** Searches run one after the other. */
 let queue: Promise<void> = Promise.resolve();
-
-const MAX_THREADS = 4;
-/** The runtime starts this file again for each of its threads. */
-const isThread = self.name.startsWith("em-pthread");
 
 class SupersededError extends Error {}
 
@@ -36,13 +28,13 @@ function receive({ data }: MessageEvent<Request>): void {
   });
 }
 
-if (!isThread) addEventListener("message", receive);
+addEventListener("message", receive);
 
 async function handle(request: Request): Promise<void> {
   const { id } = request;
   if (request.kind === "load") {
     translator = await load(request);
-    reply({ kind: "loaded", id, heads: translator.session.heads, threads: ort.env.wasm.numThreads ?? 1 });
+    reply({ kind: "loaded", id, heads: translator.session.heads });
     return;
   }
   if (!translator) throw new Error("no model is loaded");
@@ -69,10 +61,10 @@ async function handle(request: Request): Promise<void> {
   reply({ kind: "translated", id, text, sentences, seconds: (performance.now() - start) / 1000 });
 }
 
-async function load({ id, base, cache, embedded, runtime: wasm, model }: Extract<Request, { kind: "load" }>): Promise<Translator> {
+async function load({ id, base, cache, embedded, model }: Extract<Request, { kind: "load" }>): Promise<Translator> {
   await translator?.close();
   translator = null;
-  const all = wasm.bytes + Object.values(model.files).reduce((sum, bytes) => sum + bytes, 0);
+  const all = Object.values(model.files).reduce((sum, bytes) => sum + bytes, 0);
   let done = 0;
   const read = async (path: string): Promise<Uint8Array<ArrayBuffer>> => {
     const response = await openFile(path, embedded, { name: cache, base });
@@ -85,10 +77,5 @@ async function load({ id, base, cache, embedded, runtime: wasm, model }: Extract
     });
     return new Uint8Array(await new globalThis.Response(response.body!.pipeThrough(counter)).arrayBuffer());
   };
-  if (!ort.env.wasm.wasmBinary) {
-    // Threads share memory, which browsers allow to isolated pages only: the service worker isolates them.
-    ort.env.wasm.numThreads = crossOriginIsolated ? Math.min(MAX_THREADS, navigator.hardwareConcurrency) : 1;
-    ort.env.wasm.wasmBinary = decompressLzma(await read(wasm.file)).buffer;
-  }
-  return Translator.load((name) => read(`${model.folder}/${name}`), runtime);
+  return Translator.load((name) => read(`${model.folder}/${name}`));
 }

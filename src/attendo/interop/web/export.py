@@ -1,7 +1,7 @@
 """Export to a web page: static files that translate in the browser.
 
 The page is a folder for any web server, or one HTML file that also opens from the disk. It
-(`frontend/src/site`) runs the graphs of `attendo export --to onnx` by ONNX Runtime Web,
+(`frontend/src/site`) runs the graphs of `attendo export --to onnx` by a runtime of its own,
 with tokenizer and search in TypeScript (`frontend/packages/attendo-web`). `models.json` lists the
 models. Nothing is loaded from elsewhere, and nothing that a visitor types is sent. The service
 worker (`frontend/site-service-worker.js`) keeps the page for use without a network.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Drawing = Callable[[Translator, str | None], dict[str, Any] | None]
 
 PRECISIONS = ("int8", "float16", "float32")
-INDEX_FILE, RUNTIME_FILE, PAGE_FILE = "models.json", "ort.wasm.lzma", "index.html"
+INDEX_FILE, PAGE_FILE = "models.json", "index.html"
 WORKER_FILE, MANIFEST_FILE = "service-worker.js", "manifest.webmanifest"
 DRAWING_FILE = "machine.json"
 
@@ -117,7 +117,7 @@ def _write_folder(
         raise AttendoError("the web page has not been built", hint="run make web")
     with as_file(page) as path:
         shutil.copytree(path, folder, dirs_exist_ok=True)
-    own = [one for one in folder.rglob("*") if one.is_file() and one.name != RUNTIME_FILE]
+    own = [one for one in folder.rglob("*") if one.is_file()]
     loaded_first = sorted(one.relative_to(folder).as_posix() for one in own)
     entries: list[dict[str, Any]] = []
     for bundle in bundles:
@@ -125,8 +125,7 @@ def _write_folder(
         entries.append({**entry, "drawing": _write_drawing(bundle, folder, entry, draw)})
     names = [entry["name"] for entry in entries]
     version = _hash_files(folder)
-    runtime = {"file": RUNTIME_FILE, "bytes": (folder / RUNTIME_FILE).stat().st_size}
-    index = {"attendo": __version__, "version": version, "runtime": runtime, "models": entries}
+    index = {"attendo": __version__, "version": version, "models": entries}
     _write_json(folder / INDEX_FILE, index)
     manifest = json.loads((folder / MANIFEST_FILE).read_text("utf-8"))
     _write_json(folder / MANIFEST_FILE, {**manifest, "name": f"{', '.join(names)} · Attendo"})

@@ -26,7 +26,6 @@ def page(tmp_path, monkeypatch):
         "index.html": PAGE,
         "assets/site.js": "start('</script>')",
         "assets/translator.worker-1.js": "work()",
-        "ort.wasm.lzma": "runtime",
         "service-worker.js": "serve()",
         "manifest.webmanifest": "{}",
     }
@@ -52,7 +51,6 @@ def test_a_page_lists_its_models_with_their_files(page, make_model, tmp_path):
     written = export_web(models, tmp_path / "out", examples=["ka to"])
     index = json.loads((tmp_path / "out/models.json").read_text("utf-8"))
     assert written.names == [model["name"] for model in index["models"]] == ["ko-en", "mine"]
-    assert index["runtime"]["bytes"] == (page / "ort.wasm.lzma").stat().st_size
     for model in index["models"]:
         folder = tmp_path / "out" / model["folder"]
         assert model["files"] == {one.name: one.stat().st_size for one in folder.iterdir()}
@@ -119,7 +117,7 @@ def test_a_single_file_contains_every_file(page, make_model, tmp_path):
     assert embedded.pop("worker.js") == b"work()"
     expected = {
         path.relative_to(tmp_path / "out").as_posix(): path.read_bytes()
-        for pattern in ("models/1/*", "models.json", "ort.wasm.lzma")
+        for pattern in ("models/1/*", "models.json")
         for path in (tmp_path / "out").glob(pattern)
     }
     assert embedded == expected

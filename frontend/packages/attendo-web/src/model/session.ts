@@ -257,8 +257,8 @@ function bestOf(logProbs: Float32Array, rows: number, excluded: readonly number[
   return { ids, logProbs: ids.map((id, row) => logProbs[row * size + id]!) };
 }
 
-function checkNumbers(logProbs: ArrayLike<number>): void {
-  for (let index = 0; index < logProbs.length; index++) if (Number.isNaN(logProbs[index])) throw new Error(DAMAGED);
+function checkNumbers(logProbs: Iterable<number>): void {
+  for (const logProb of logProbs) if (Number.isNaN(logProb)) throw new Error(DAMAGED);
 }
 
 /** Return the numbers of outputs, and free these. */

@@ -7,7 +7,7 @@
  * - Attention (queries, keys, values, mask, heads?), with the attribute `divisor`: the joined heads, and the weights.
  */
 
-import { sizeOf, type Constant, type GraphNode, type OnnxGraph } from "./onnx_file";
+import type { Constant, GraphNode, OnnxGraph } from "./onnx_file";
 
 /** Rewrite a graph; it gets other nodes and fewer constants. */
 export function fuse(graph: OnnxGraph): void {
@@ -122,24 +122,37 @@ function finishLinear(index: GraphIndex, product: GraphNode, operator: string, i
 }
 
 function fuseAttention(index: GraphIndex, softmax: GraphNode): void {
-  const masked = index.producer(softmax.inputs[0], "Where");
-  const scores = masked?.inputs[1];
-  const division = index.producer(scores, "Div");
-  const products = index.producer(division?.inputs[0] ?? scores, "MatMul");
-  const turned = index.producer(products?.inputs[1], "Transpose");
-  const weights = index.next(softmax, "Where");
-  const mixed = weights && index.consumersOf(weights.outputs[0]!).find(({ operator }) => operator === "MatMul");
-  const switched = mixed && index.next(mixed, "Mul");
-  const concatenated = mixed && index.next(switched ?? mixed, "Transpose");
-  const joined = concatenated && index.next(concatenated, "Reshape");
-  if (!masked || !products || !turned || !joined) throw new Error("attention is not as attendo export writes it");
-  const heads = switched?.inputs.filter((name) => name !== mixed.outputs[0]) ?? [];
-  const divisor = division ? index.constants.get(division.inputs[1]!)! : null;
-  if (divisor && sizeOf(divisor.dims) !== 1) throw new Error("attention has several scales");
-  index.replace(joined, {
+  const scores = findScores(index, softmax);
+  const joined = findJoinedHeads(index, softmax);
+  if (!scores || !joined) throw new Error("attention is not as attendo export writes it");
+  index.replace(joined.last, {
     operator: "Attention",
-    inputs: [products.inputs[0]!, turned.inputs[0]!, mixed.inputs[1]!, masked.inputs[0]!, ...heads],
-    outputs: [joined.outputs[0]!, weights.outputs[0]!],
-    attributes: { divisor: divisor?.values[0] ?? 1 },
+    inputs: [scores.queries, scores.keys, joined.values, scores.mask, ...joined.heads],
+    outputs: [joined.last.outputs[0]!, joined.weights],
+    attributes: { divisor: scores.divisor },
   });
+}
+
+/** Follow the scores from the softmax back to the queries and keys. */
+function findScores(index: GraphIndex, softmax: GraphNode): { queries: string; keys: string; mask: string; divisor: number } | null {
+  const masked = index.producer(softmax.inputs[0], "Where");
+  if (!masked) return null;
+  const division = index.producer(masked.inputs[1], "Div");
+  const products = index.producer((division ?? masked).inputs[division ? 0 : 1], "MatMul");
+  const turned = products && index.producer(products.inputs[1], "Transpose");
+  if (!turned) return null;
+  const divisor = division ? index.constants.get(division.inputs[1]!)!.values[0]! : 1;
+  return { queries: products.inputs[0]!, keys: turned.inputs[0]!, mask: masked.inputs[0]!, divisor };
+}
+
+/** Follow the weights from the softmax to the heads that are joined again. */
+function findJoinedHeads(index: GraphIndex, softmax: GraphNode): { last: GraphNode; values: string; heads: string[]; weights: string } | null {
+  const weights = index.next(softmax, "Where")?.outputs[0];
+  const mixed = index.consumersOf(weights ?? "").find(({ operator }) => operator === "MatMul");
+  if (!weights || !mixed) return null;
+  const switched = index.next(mixed, "Mul");
+  const concatenated = index.next(switched ?? mixed, "Transpose");
+  const last = concatenated && index.next(concatenated, "Reshape");
+  const heads = switched?.inputs.filter((name) => name !== mixed.outputs[0]) ?? [];
+  return last && { last, values: mixed.inputs[1]!, heads, weights };
 }

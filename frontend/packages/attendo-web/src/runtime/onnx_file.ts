@@ -1,6 +1,6 @@
 /** Reads ONNX files, as far as those of `attendo export --to onnx` and its quantization go. */
 
-import { readFields, readPacked } from "../protobuf";
+import { readFields, readPacked, type FieldValue } from "../protobuf";
 
 export type ElementType = "float32" | "float64" | "int64" | "bool" | "uint8" | "int8";
 
@@ -84,29 +84,30 @@ function readAttribute(bytes: Uint8Array, attributes: GraphNode["attributes"]): 
   attributes[name] = number ?? numbers;
 }
 
-function toNumbers(value: number | Uint8Array): number[] {
+function toNumbers(value: FieldValue): number[] {
   return typeof value === "number" ? [value] : readPacked(value);
 }
 
 function readTensor(bytes: Uint8Array): [string, Constant] {
-  let [name, code, raw] = ["", 0, new Uint8Array()];
-  const dims: number[] = [];
-  const numbers: number[] = [];
-  for (const [field, value] of readFields(bytes)) {
-    if (field === TENSOR.name) name = decoder.decode(value as Uint8Array);
-    else if (field === TENSOR.type) code = value as number;
-    else if (field === TENSOR.dims) dims.push(...toNumbers(value));
-    else if (field === TENSOR.raw) raw = (value as Uint8Array).slice(); // aligned, and the file may be freed
-    else if (field === TENSOR.floats && value instanceof Uint8Array) numbers.push(...new Float32Array(value.slice().buffer));
-    else if (field === TENSOR.floats) numbers.push(value as number);
-    else if (field === TENSOR.ints32 || field === TENSOR.ints64) numbers.push(...toNumbers(value));
-    else if (field === TENSOR.externalData) throw new Error("weights outside the file are not supported");
-  }
+  const fields = new Map<number, FieldValue[]>();
+  for (const [field, value] of readFields(bytes)) fields.set(field, [...(fields.get(field) ?? []), value]);
+  const all = (field: number): FieldValue[] => fields.get(field) ?? [];
+  const code = Number(all(TENSOR.type)[0]);
   const stored = TYPES[code];
   if (!stored) throw new Error(`tensors of type ${String(code)} are not supported`);
-  const values = numbers.length > 0 ? arrayOf(stored, numbers) : viewOf(stored, raw.buffer);
+  if (fields.has(TENSOR.externalData)) throw new Error("weights outside the file are not supported");
+  const dims = all(TENSOR.dims).flatMap(toNumbers);
+  const [raw] = all(TENSOR.raw) as Uint8Array[];
+  const numbers = [...all(TENSOR.floats).flatMap(toFloats), ...all(TENSOR.ints32).flatMap(toNumbers), ...all(TENSOR.ints64).flatMap(toNumbers)];
+  // A copy is aligned, and does not keep the file in memory.
+  const values = raw ? viewOf(stored, raw.slice().buffer) : arrayOf(stored, numbers);
   if (values.length !== sizeOf(dims)) throw new Error("the file is damaged");
-  return [name, { type: stored === "float16" ? "float32" : stored, dims, values }];
+  const type = stored === "float16" ? "float32" : stored;
+  return [decoder.decode(all(TENSOR.name)[0] as Uint8Array), { type, dims, values }];
+}
+
+function toFloats(value: FieldValue): number[] {
+  return typeof value === "number" ? [value] : [...new Float32Array(value.slice().buffer)];
 }
 
 function viewOf(type: ElementType | "float16", buffer: ArrayBuffer): HostArray {

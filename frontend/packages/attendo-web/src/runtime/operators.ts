@@ -215,7 +215,10 @@ function broadcast(x: HostTensor, y: HostTensor, operate: (x: number, y: number)
   const at = Array<number>(rank).fill(0);
   for (let index = 0; index < values.length; index++) {
     values[index] = operate(x.values[offsetOf(at, first)]!, y.values[offsetOf(at, second)]!);
-    for (let axis = rank - 1; axis >= 0 && ++at[axis]! === dims[axis]; axis--) at[axis] = 0;
+    for (let axis = rank - 1; axis >= 0; axis--) {
+      at[axis] = (at[axis]! + 1) % dims[axis]!;
+      if (at[axis] !== 0) break;
+    }
   }
   return new HostTensor(type, dims, values);
 }

@@ -150,7 +150,6 @@ class Session implements OnnxSession {
     this.findLastUses();
   }
 
-  /* eslint-disable-next-line @typescript-eslint/require-await -- the interface of ONNX Runtime */
   async run(feeds: Record<string, OnnxTensor>, fetches: readonly string[] = this.outputNames): Promise<Record<string, OnnxTensor>> {
     const values = [...this.constants];
     const release = (slot: number): void => {
