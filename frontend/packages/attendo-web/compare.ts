@@ -3,13 +3,17 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { ablateAllHeads, capture, normalize, SentencePiece, splitIntoSegments, Translator } from "./src";
+import * as ort from "onnxruntime-web/wasm";
+
+import { ablateAllHeads, capture, normalize, SentencePiece, splitIntoSegments, Translator, type OnnxRuntime } from "./src";
 
 interface ComparisonRequest {
   tokenizers: { model: string; texts: string[] }[];
   /** Texts to split into segments of at most this many characters. */
   segments: { texts: string[]; limits: number[] };
   model: string | null;
+  /** Run the model by ONNX Runtime instead of our runtime. */
+  usesOnnxRuntime?: boolean;
   sentences: string[];
   beamSizes: number[];
 }
@@ -33,7 +37,8 @@ let ablation: unknown = null;
 if (request.model !== null) {
   const folder = request.model;
   const read = (name: string): Promise<Uint8Array> => Promise.resolve(new Uint8Array(readFileSync(join(folder, name))));
-  const translator = await Translator.load(read);
+  ort.env.wasm.numThreads = 1;
+  const translator = await Translator.load(read, request.usesOnnxRuntime ? (ort as unknown as OnnxRuntime) : undefined);
   for (const beamSize of request.beamSizes) searches.push(await translator.search(request.sentences, { beamSize, nBest: beamSize }));
   const sampled = { temperature: 1, seed: 1 };
   for (const sources of [request.sentences, request.sentences, request.sentences.slice(-1)]) samples.push((await translator.search(sources, sampled)).map(({ hypotheses }) => hypotheses[0]!.ids));
