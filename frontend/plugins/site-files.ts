@@ -2,9 +2,13 @@
  * A Vite plugin: writes the page that runs a model without a server.
  *
  * `site.html` becomes `index.html`. The service worker and the manifest make the page installable; the export completes them.
+ * `webgpu/` has ONNX Runtime for the graphics processor, which the export leaves out unless it is asked for.
  */
 
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { gzipSync } from "node:zlib";
 
 import type { Plugin, Rollup } from "vite";
 
@@ -23,6 +27,10 @@ const MANIFEST = {
   icons: [192, 512].map((size) => ({ src: `icon-${size}.png`, sizes: `${size}x${size}`, type: "image/png" })),
 };
 
+/** The build that suspends WebAssembly by the browser's own means (JSPI): 4.1 MB, where the other one has 6.6. */
+const WEBGPU_SCRIPT = "ort.jspi.bundle.min.mjs";
+const WEBGPU_WASM = "ort-wasm-simd-threaded.jspi.wasm";
+
 export function siteFiles(): Plugin {
   return {
     name: "attendo-site-files",
@@ -37,6 +45,9 @@ export function siteFiles(): Plugin {
       this.emitFile({ type: "asset", fileName: "manifest.webmanifest", source: JSON.stringify(MANIFEST) });
       this.emitFile({ type: "asset", fileName: "service-worker.js", source: readFileSync(new URL("site-service-worker.js", ROOT)) });
       for (const icon of ["icon-192.png", "icon-512.png"]) this.emitFile({ type: "asset", fileName: icon, source: readFileSync(new URL(`icons/${icon}`, ROOT)) });
+      const runtime = dirname(createRequire(import.meta.url).resolve("onnxruntime-web/wasm"));
+      this.emitFile({ type: "asset", fileName: "webgpu/ort.mjs", source: readFileSync(join(runtime, WEBGPU_SCRIPT)) });
+      this.emitFile({ type: "asset", fileName: "webgpu/ort.wasm.gz", source: gzipSync(readFileSync(join(runtime, WEBGPU_WASM)), { level: 9 }) });
     },
   };
 }

@@ -186,7 +186,7 @@ function mapFloats(x: FloatTensor, heap: Heap, kernel: (x: number, out: number, 
 type BinaryKernel = (x: number, y: number, out: number, count: number, period: number) => void;
 
 function combine(x: Tensor, y: Tensor, heap: Heap, kernel: BinaryKernel, operate: (x: number, y: number) => number): Tensor {
-  if (x instanceof HostTensor) return broadcast(x, asHost(y), operate);
+  if (x instanceof HostTensor) return broadcast(x, y instanceof FloatTensor ? new HostTensor("float64", y.dims, Float64Array.from(y.values)) : asHost(y), operate);
   const [first, second] = [asFloat(x), asFloat(y)];
   const dims = second.dims.slice(second.dims.findIndex((size) => size !== 1));
   const isRepeated = second.size === 1 || dims.every((size, index) => size === first.dims.at(index - dims.length));
@@ -234,8 +234,9 @@ function mapHost(x: HostTensor, operate: (value: number) => number): HostTensor 
 function cast(x: Tensor, to: number, heap: Heap): Tensor {
   if (x instanceof FloatTensor) return x.reshape(x.dims);
   const { type, dims, values } = asHost(x);
-  if (to === FLOAT) return FloatTensor.from(heap, Float64Array.from(values), dims);
-  return to === DOUBLE ? new HostTensor("float64", dims, Float64Array.from(values)) : new HostTensor(type, dims, values);
+  if (to === FLOAT && type === "float64") return FloatTensor.from(heap, values as Float64Array, dims);
+  // Positions are computed here, whichever type they have.
+  return to === FLOAT || to === DOUBLE ? new HostTensor("float64", dims, Float64Array.from(values)) : new HostTensor(type, dims, values);
 }
 
 function dequantize([x, scale, zero]: readonly Tensor[], _: GraphNode["attributes"], heap: Heap): FloatTensor {

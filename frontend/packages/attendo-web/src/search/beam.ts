@@ -6,7 +6,7 @@
 import type { Seq2SeqSession } from "../model/session";
 
 import { lengthPenalty, type Candidate, type Hypothesis, type SearchOptions, type SearchResult, type SpecialIds, type Trace } from "./options";
-import { topIndices } from "./top";
+import { topSums } from "./top";
 
 interface Slot {
   ids: number[];
@@ -110,8 +110,7 @@ class SentenceBeam {
       const before = this.slots[parent]!.total;
       if (before === -Infinity) return [];
       for (const id of [this.special.pad_id, this.special.start_id, this.special.unk_id]) logProbs[id] = -Infinity;
-      const totals = logProbs.map((logProb) => logProb + before);
-      return topIndices(totals, count).map((token) => ({ parent, token, logProb: logProbs[token]!, total: totals[token]! }));
+      return topSums(logProbs, before, count).map(({ index, sum }) => ({ parent, token: index, logProb: logProbs[index]!, total: sum }));
     });
     return extensions.sort((first, second) => second.total - first.total || first.parent - second.parent || first.token - second.token).slice(0, count);
   }
