@@ -66,7 +66,9 @@ def measure_browser(folder: Path, runtimes: tuple[str, ...]) -> dict[str, Speeds
     command.append(",".join(runtimes))
     answer = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
     found = json.loads(answer.stdout.splitlines()[-1])
-    return {name: {int(size): one for size, one in speeds.items()} for name, speeds in found.items()}
+    return {
+        name: {int(size): one for size, one in speeds.items()} for name, speeds in found.items()
+    }
 
 
 def open_ctranslate2(folder: Path) -> Callable[[int, int], None]:

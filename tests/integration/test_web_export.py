@@ -19,6 +19,7 @@ from attendo.inspection.capture import capture
 from attendo.inspection.record import KINDS as KINDS_OF_HEADS
 from attendo.interop.onnx.export import write
 from attendo.interop.onnx.quantize import quantize, store_float16
+from attendo.interop.onnx.webgpu import compute_positions_in_float32
 from attendo.synthetic.everyday import synthesize_pairs
 from attendo.text.normalize import normalize
 from attendo.text.sentences import split_into_segments
@@ -118,6 +119,11 @@ def sort_heads(ablation):
 
 
 SIZES = {"d_model": 32, "d_ff": 64, "num_heads": 4, "num_layers": 2}
+REWRITES = {
+    "int8": quantize,
+    "float16": store_float16,
+    "float32 positions": compute_positions_in_float32,
+}
 VARIANTS = {
     "gelu": {"norm": "pre", "activation": "gelu", "positions": "learned", "max_length": 200},
     "swish": {"activation": "swish", "positions": "concatenated", "tie_embeddings": "none"},
@@ -163,7 +169,7 @@ def export(translator, folder, precision="float32"):
     bundle = Bundle(translator.model, translator.tokenizer, translator.about)
     write(bundle, folder, has_attention=True, shares_projection=precision != "int8")
     if precision != "float32":
-        {"int8": quantize, "float16": store_float16}[precision](folder)
+        REWRITES[precision](folder)
     return str(folder)
 
 
@@ -188,8 +194,8 @@ def test_every_kind_of_model_translates_as_in_python(compare, make_translator, t
         assert found == pytest.approx(decode_u16(encoded), abs=1e-4)
 
 
-@pytest.mark.parametrize("precision", ["int8", "float16"])
-def test_smaller_weights_give_the_numbers_of_onnx_runtime(
+@pytest.mark.parametrize("precision", REWRITES)
+def test_rewritten_graphs_give_the_numbers_of_onnx_runtime(
     compare, make_translator, tmp_path, precision
 ):
     # Ours quantizes each row by itself, ONNX Runtime the whole batch: nearly the same.

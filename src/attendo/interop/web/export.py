@@ -99,9 +99,7 @@ def export_web(
         path.parent.mkdir(parents=True, exist_ok=True)
         if is_single_file:
             with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as name:
-                names = _write_folder(
-                    bundles, Path(name), precision, examples, draw, webgpu=webgpu
-                )
+                names = _write_folder(bundles, Path(name), precision, examples, draw, webgpu=webgpu)
                 partial = Path(name) / path.name
                 write_single_file(Path(name), partial)
                 partial.replace(path)
@@ -133,9 +131,7 @@ def _write_folder(
     with as_file(page) as path:
         left_out = None if webgpu else shutil.ignore_patterns(WEBGPU_FOLDER)
         shutil.copytree(path, folder, dirs_exist_ok=True, ignore=left_out)
-    own = [
-        one for one in folder.rglob("*") if one.is_file() and one.parent.name != WEBGPU_FOLDER
-    ]
+    own = [one for one in folder.rglob("*") if one.is_file() and one.parent.name != WEBGPU_FOLDER]
     loaded_first = sorted(one.relative_to(folder).as_posix() for one in own)
     entries: list[dict[str, Any]] = []
     for bundle in bundles:
