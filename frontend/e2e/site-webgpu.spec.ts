@@ -41,7 +41,7 @@ async function hasAdapter(page: Page): Promise<boolean> {
   });
 }
 
-test("a page that is told to use WebGPU translates as Python does, and says what computes", async ({ page }) => {
+test("with ?runtime=webgpu it translates as Python does, and names what computes", async ({ page }) => {
   await open(page, "?runtime=webgpu");
   test.skip(!(await hasAdapter(page)), "this browser emulates no graphics processor");
   const output = page.locator(".output");
@@ -62,7 +62,7 @@ test("a small model does not load ONNX Runtime", async ({ page }) => {
   expect(paths.filter((path) => path.startsWith("/webgpu"))).toEqual([]);
 });
 
-test("WebAssembly is used if WebGPU fails, and the page says why", async ({ page }) => {
+test("WebAssembly is used if WebGPU fails, and the page gives the reason", async ({ page }) => {
   await open(page, "?runtime=webgpu", /webgpu/);
   test.skip(!(await hasAdapter(page)), "this browser emulates no graphics processor");
   await expect(page.locator(".output")).toHaveText(TRANSLATIONS[0]!);

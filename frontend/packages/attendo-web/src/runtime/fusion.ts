@@ -43,7 +43,7 @@ class GraphIndex {
   private readonly outputs: Set<string>;
   private readonly producers = new Map<string, GraphNode>();
   private readonly consumers = new Map<string, GraphNode[]>();
-  /** The node that takes the place of a node, which ends what is fused. */
+  /** The fused node by the last of the nodes that it replaces. */
   private readonly replaced = new Map<GraphNode, GraphNode>();
 
   constructor(private readonly graph: OnnxGraph) {
