@@ -141,8 +141,9 @@ export class Seq2SeqSession {
     const { logits, outputs } = await this.feed(ids, fetches);
     const logProbs = logits.logSoftmax?.() ?? logSoftmaxRows(logits.data as Float32Array, ids.length);
     logits.dispose();
-    checkNumbers(logProbs.subarray(0, 1));
-    return { logProbs: { data: logProbs, shape: [ids.length, logProbs.length / ids.length] }, attention: takeValues(outputs, fetches) };
+    const size = logProbs.length / ids.length;
+    checkNumbers(ids.map((_, row) => logProbs[row * size]!));
+    return { logProbs: { data: logProbs, shape: [ids.length, size] }, attention: takeValues(outputs, fetches) };
   }
 
   /** Feed one token per row; return the most probable token of each row, without those that are `excluded`. */
