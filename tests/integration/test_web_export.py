@@ -207,7 +207,11 @@ def test_rewritten_graphs_give_the_numbers_of_onnx_runtime(
         [
             one["hypotheses"][0]["tokenLogProbs"][0]
             for one in compare(
-                model=model, sentences=sentences, beamSizes=[1], usesOnnxRuntime=is_other
+                model=model,
+                sentences=sentences,
+                beamSizes=[1],
+                usesOnnxRuntime=is_other,
+                inspects=False,
             )["searches"][0]
         ]
         for is_other in (False, True)
