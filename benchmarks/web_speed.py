@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import ctranslate2
+import ctranslate2  # type: ignore[import-untyped]
 from rich.console import Console
 from rich.table import Table
 
