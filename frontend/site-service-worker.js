@@ -12,20 +12,10 @@ addEventListener("activate", (event) => {
   event.waitUntil(caches.keys().then(remove).then(() => clients.claim()));
 });
 
-// An isolated page may use threads; it embeds nothing from elsewhere. Web servers need not be configured for it.
-const ISOLATION = { "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp" };
-
-function isolate(response) {
-  if (response.status !== 200) return response;
-  const headers = new Headers(response.headers);
-  for (const [name, value] of Object.entries(ISOLATION)) headers.set(name, value);
-  return new Response(response.body, { status: 200, statusText: response.statusText, headers });
-}
-
 // The models are put into the cache by the page when it loads them.
 addEventListener("fetch", (event) => {
   const { method, url } = event.request;
   if (method !== "GET" || !url.startsWith(registration.scope)) return;
   const answer = async () => (await (await caches.open(PREFIX + VERSION)).match(event.request, { ignoreSearch: true })) ?? fetch(event.request);
-  event.respondWith(answer().then(isolate));
+  event.respondWith(answer());
 });

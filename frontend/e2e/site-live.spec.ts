@@ -16,7 +16,7 @@ const TRANSLATIONS = (process.env.SITE_TRANSLATIONS ?? "").split("|");
 const ADDRESS = "http://site.test/";
 const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".json": "application/json" };
 
-/** A busy machine needs its time to compile the runtime, which every test does anew. */
+/** A busy machine needs its time. */
 const expect = plainExpect.configure({ timeout: 30_000 });
 test.setTimeout(90_000);
 test.skip(!FOLDER, "needs an exported page: SITE_FOLDER");
@@ -108,7 +108,7 @@ test("the lesson embeds the drawing without loading the model", async ({ page })
   const { outside, paths } = await open(page, "#machine");
   await expect(page.getByTestId("machine-drawing")).toBeVisible();
   await expect(page.getByRole("textbox")).toHaveCount(0);
-  expect(paths.filter((path) => /\.(onnx|lzma|model)$/.test(path))).toEqual([]);
+  expect(paths.filter((path) => /\.(onnx|model)$/.test(path))).toEqual([]);
   expect(outside).toEqual([]);
 });
 
@@ -123,18 +123,14 @@ test("after one visit it opens and translates without a network", async ({ page,
   const output = page.locator(".output");
   await expect(output).not.toBeEmpty();
   await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
-  const countKept = () => page.evaluate(async () => (await (await caches.open((await caches.keys())[0]!)).keys()).filter(({ url }) => /models\/1|\.lzma/.test(url)).length);
+  const countKept = () => page.evaluate(async () => (await (await caches.open((await caches.keys())[0]!)).keys()).filter(({ url }) => /models\/1/.test(url)).length);
   const { files } = (JSON.parse(readFileSync(join(FOLDER, "models.json"), "utf8")) as { models: { files: object }[] }).models[0]!;
-  await plainExpect.poll(countKept).toBe(Object.keys(files).filter((name) => name !== "tokenizer.json").length + 1);
+  await plainExpect.poll(countKept).toBe(Object.keys(files).filter((name) => name !== "tokenizer.json").length);
   server.close();
   server.closeAllConnections();
   await context.setOffline(true);
   await page.reload();
   await expect(output).not.toBeEmpty();
-  // The service worker isolates the page, so that the runtime may use threads.
-  expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
-  const numThreads = await page.evaluate(() => Math.min(4, navigator.hardwareConcurrency));
-  await expect(page.locator("main")).toHaveAttribute("data-threads", String(numThreads));
 });
 
 test("heads are switched off, ablated, and tokens are sampled", async ({ page }) => {

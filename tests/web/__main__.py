@@ -111,7 +111,9 @@ def run_all(tests: BrowserTests, live: Live, *, is_slow: bool) -> None:
             write_plan(plan, address, lang, numbers, model, REPOSITORY)
             tests.run_specs(f"lessons-{lang}", "lessons-live.spec.ts", LESSON_PLAN=str(plan))
         if not is_slow:
-            tests.run_specs("site", "site-live.spec.ts", **write_site(live.folder, model))
+            site = write_site(live.folder, model)
+            tests.run_specs("site", "site-live.spec.ts", **site)
+            tests.run_specs("site-webgpu", "site-webgpu.spec.ts", may_skip=True, **site)
             name = stack.enter_context(live.training())
             tests.run_specs(
                 "live",

@@ -26,9 +26,11 @@ def write_site(folder: Path, model: Path) -> dict[str, str]:
         [named, named], folder / "site", precision="float32", examples=lines[:1], draw=page_drawing
     )
     export_web([model], folder / "site.html", examples=lines[:1], draw=page_drawing)
+    export_web([model], folder / "webgpu", precision="float32", examples=lines[:1], webgpu=True)
     translations = Translator.load(model).translate(lines, copy_spans="never")
     return {
         "SITE_FOLDER": str(folder / "site"),
+        "SITE_WEBGPU_FOLDER": str(folder / "webgpu"),
         "SITE_FILE": str(folder / "site.html"),
         "SITE_LINES": "|".join(lines),
         "SITE_TRANSLATIONS": "|".join(map(str, translations)),

@@ -12,6 +12,10 @@ interface ComparisonRequest {
   /** Texts to split into segments of at most this many characters. */
   segments: { texts: string[]; limits: number[] };
   model: string | null;
+  /** Run the model by ONNX Runtime instead of our runtime. */
+  usesOnnxRuntime?: boolean;
+  /** Switch heads off, sample and capture too: by default. */
+  inspects?: boolean;
   sentences: string[];
   beamSizes: number[];
 }
@@ -34,13 +38,17 @@ let record: unknown = null;
 let ablation: unknown = null;
 if (request.model !== null) {
   const folder = request.model;
-  ort.env.wasm.numThreads = 1;
   const read = (name: string): Promise<Uint8Array> => Promise.resolve(new Uint8Array(readFileSync(join(folder, name))));
-  const translator = await Translator.load(read, ort as unknown as OnnxRuntime);
+  ort.env.wasm.numThreads = 1;
+  const translator = await Translator.load(read, request.usesOnnxRuntime ? (ort as unknown as OnnxRuntime) : undefined);
   for (const beamSize of request.beamSizes) searches.push(await translator.search(request.sentences, { beamSize, nBest: beamSize }));
+  if (request.inspects !== false) await inspect(translator);
+}
+writeFileSync(output, JSON.stringify({ tokenizers, normalized: request.segments.texts.map(normalize), segments, searches, samples, ablation, record }));
+
+async function inspect(translator: Translator): Promise<void> {
   const sampled = { temperature: 1, seed: 1 };
   for (const sources of [request.sentences, request.sentences, request.sentences.slice(-1)]) samples.push((await translator.search(sources, sampled)).map(({ hypotheses }) => hypotheses[0]!.ids));
   if (translator.session.heads.length > 0) ablation = await ablateAllHeads(translator, request.sentences[0]!, { beamSize: 4 });
   record = await capture(translator, request.sentences[0]!, { beamSize: 4 });
 }
-writeFileSync(output, JSON.stringify({ tokenizers, normalized: request.segments.texts.map(normalize), segments, searches, samples, ablation, record }));

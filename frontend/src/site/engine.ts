@@ -3,6 +3,7 @@
 import type { Ablation } from "../../packages/attendo-web/src";
 import { cacheOf, type EmbeddedFiles } from "./files";
 import type { Request, Response as Reply, SiteIndex, SiteModel, SiteOptions } from "./messages";
+import type { Preference } from "./webgpu";
 import workerUrl from "./translator.worker?worker&url";
 
 type Answer<K extends Reply["kind"]> = Extract<Reply, { kind: K }>;
@@ -46,10 +47,10 @@ export class Engine {
     });
   }
 
-  /** Load a model; return its heads, and how many threads compute. */
+  /** Load a model; return its heads. */
   async load(index: SiteIndex, model: SiteModel, onprogress: Pending["onprogress"]): Promise<Answer<"loaded">> {
     const { base, name: cache } = cacheOf(index);
-    const request = { kind: "load" as const, base, cache, embedded: this.embedded, runtime: index.runtime, model };
+    const request = { kind: "load" as const, base, cache, embedded: this.embedded, webgpu: index.webgpu, preference: preferenceOf(location.search), model };
     return (await this.ask(request, onprogress)) as Answer<"loaded">;
   }
 
@@ -74,6 +75,12 @@ export class Engine {
       this.worker.postMessage({ ...request, id });
     });
   }
+}
+
+/** What the visitor prefers: `?runtime=webgpu` or `?runtime=wasm`. */
+function preferenceOf(query: string): Preference {
+  const value = new URLSearchParams(query).get("runtime");
+  return value === "webgpu" || value === "wasm" ? value : null;
 }
 
 /** Whether the browser has WebAssembly with SIMD: it accepts a module with one such instruction. */

@@ -12,7 +12,7 @@ const en = {
   loading: "Loading the model: {done} of {all} MB",
   starting: "Starting the model …",
   translating: "Translating sentence {done} of {all} …",
-  ready: "Ready, {time} s after the page was opened",
+  ready: "Ready, {time} s after the page was opened ({runtime})",
   speed: "{count} sentences in {time} s",
   oneSentence: "1 sentence in {time} s",
   beam: "Beam size",
@@ -48,6 +48,8 @@ const en = {
   "about.precision": "Precision of the weights",
   "about.pairs": "Sentence pairs it was trained on",
   "about.bleu": "BLEU on its dev set",
+  "about.runtime": "Computed by",
+  webgpuFailed: "WebAssembly, since WebGPU failed: {reason}",
   made: "Made with Attendo {version}",
 };
 
@@ -61,7 +63,7 @@ const ko: Record<keyof typeof en, string> = {
   loading: "모델을 내려받는 중: {all}MB 중 {done}MB",
   starting: "모델을 준비하는 중 …",
   translating: "문장 {all}개 중 {done}번째를 번역하는 중 …",
-  ready: "준비되었습니다(페이지를 연 지 {time}초)",
+  ready: "준비되었습니다(페이지를 연 지 {time}초, {runtime})",
   speed: "문장 {count}개, {time}초",
   oneSentence: "문장 1개, {time}초",
   beam: "빔 크기",
@@ -97,6 +99,8 @@ const ko: Record<keyof typeof en, string> = {
   "about.precision": "가중치 정밀도",
   "about.pairs": "학습한 문장 쌍",
   "about.bleu": "개발 집합의 BLEU",
+  "about.runtime": "계산 방식",
+  webgpuFailed: "WebAssembly(WebGPU 실행 실패: {reason})",
   made: "Attendo {version}(으)로 만들었습니다",
 };
 

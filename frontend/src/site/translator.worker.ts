@@ -1,22 +1,20 @@
 /** Loads the model and translates, away from the page, which stays responsive. */
 
-import * as ort from "onnxruntime-web/wasm";
-
-import { ablateAllHeads, capture, Translator, type OnnxRuntime } from "../../packages/attendo-web/src";
+import { ablateAllHeads, capture, Translator } from "../../packages/attendo-web/src";
 import { openFile } from "./files";
-import { decompressLzma } from "./lzma";
-import type { Request, Response } from "./messages";
+import type { Request, Response, RuntimeInUse } from "./messages";
+import { loadOnnxRuntime, usesWebGpu } from "./webgpu";
 
-const runtime = ort as unknown as OnnxRuntime;
+type LoadRequest = Extract<Request, { kind: "load" }>;
+
 let translator: Translator | null = null;
+let runtime: RuntimeInUse = { name: "WebAssembly", failure: null };
+/** How the model was loaded. */
+let loaded: LoadRequest | null = null;
 /** The last request to translate: an older one is given up between sentences. */
 let latest = 0;
 /** Searches run one after the other. */
 let queue: Promise<void> = Promise.resolve();
-
-const MAX_THREADS = 4;
-/** The runtime starts this file again for each of its threads. */
-const isThread = self.name.startsWith("em-pthread");
 
 class SupersededError extends Error {}
 
@@ -31,20 +29,31 @@ function receive({ data }: MessageEvent<Request>): void {
       await handle(data);
     } catch (error) {
       if (error instanceof SupersededError) reply({ kind: "superseded", id: data.id });
-      else reply({ kind: "failed", id: data.id, reason: error instanceof Error ? error.message : String(error) });
+      else reply({ kind: "failed", id: data.id, reason: reasonOf(error) });
     }
   });
 }
 
-if (!isThread) addEventListener("message", receive);
+addEventListener("message", receive);
 
 async function handle(request: Request): Promise<void> {
-  const { id } = request;
   if (request.kind === "load") {
-    translator = await load(request);
-    reply({ kind: "loaded", id, heads: translator.session.heads, threads: ort.env.wasm.numThreads ?? 1 });
+    await load(request);
+    reply({ kind: "loaded", id: request.id, heads: translator!.session.heads });
     return;
   }
+  try {
+    await answer(request);
+  } catch (error) {
+    if (runtime.name !== "WebGPU" || !loaded || error instanceof SupersededError) throw error;
+    await load({ ...loaded, preference: "wasm" });
+    runtime = { name: "WebAssembly", failure: reasonOf(error) };
+    await answer(request);
+  }
+}
+
+async function answer(request: Exclude<Request, LoadRequest>): Promise<void> {
+  const { id } = request;
   if (!translator) throw new Error("no model is loaded");
   const { headsOff, ...options } = request.options;
   translator.session.switchOff(headsOff);
@@ -66,16 +75,41 @@ async function handle(request: Request): Promise<void> {
   if (latest !== id) throw new SupersededError();
   const { text, segments } = await translator.translate(request.text, { ...options, onProgress });
   const sentences = segments.map(({ source, text: translated, unknown }) => ({ source, text: translated, unknown }));
-  reply({ kind: "translated", id, text, sentences, seconds: (performance.now() - start) / 1000 });
+  reply({ kind: "translated", id, text, sentences, seconds: (performance.now() - start) / 1000, runtime });
 }
 
-async function load({ id, base, cache, embedded, runtime: wasm, model }: Extract<Request, { kind: "load" }>): Promise<Translator> {
-  await translator?.close();
-  translator = null;
-  const all = wasm.bytes + Object.values(model.files).reduce((sum, bytes) => sum + bytes, 0);
+/** Load a model: on the graphics processor if that is faster and works, else by the runtime of the page. */
+async function load(request: LoadRequest): Promise<void> {
+  await translator?.close().catch(() => undefined);
+  [translator, loaded] = [null, request];
+  const { embedded, webgpu, model, preference, cache: name, base } = request;
+  let failure: string | null = null;
+  const read = readerOf(request);
+  if (webgpu && (await usesWebGpu(webgpu, model, preference))) {
+    try {
+      const onnxRuntime = await loadOnnxRuntime(webgpu, embedded, { name, base });
+      translator = await Translator.load(read, onnxRuntime, { executionProviders: ["webgpu"] });
+      await translator.search(["."], { beamSize: 1, maxExtraTokens: 1 }); // compiles the programs
+      runtime = { name: "WebGPU", failure };
+      return;
+    } catch (error) {
+      failure = reasonOf(error);
+    }
+  }
+  translator = await Translator.load(read);
+  runtime = { name: "WebAssembly", failure };
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Return a function that reads files of the model, and reports the progress. */
+function readerOf({ id, base, cache, embedded, model }: LoadRequest): (name: string) => Promise<Uint8Array<ArrayBuffer>> {
+  const all = Object.values(model.files).reduce((sum, bytes) => sum + bytes, 0);
   let done = 0;
-  const read = async (path: string): Promise<Uint8Array<ArrayBuffer>> => {
-    const response = await openFile(path, embedded, { name: cache, base });
+  return async (name) => {
+    const response = await openFile(`${model.folder}/${name}`, embedded, { name: cache, base });
     const counter = new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {
         done += chunk.length;
@@ -85,10 +119,4 @@ async function load({ id, base, cache, embedded, runtime: wasm, model }: Extract
     });
     return new Uint8Array(await new globalThis.Response(response.body!.pipeThrough(counter)).arrayBuffer());
   };
-  if (!ort.env.wasm.wasmBinary) {
-    // Threads share memory, which browsers allow to isolated pages only: the service worker isolates them.
-    ort.env.wasm.numThreads = crossOriginIsolated ? Math.min(MAX_THREADS, navigator.hardwareConcurrency) : 1;
-    ort.env.wasm.wasmBinary = decompressLzma(await read(wasm.file)).buffer;
-  }
-  return Translator.load((name) => read(`${model.folder}/${name}`), runtime);
 }

@@ -60,11 +60,21 @@ def export(
         list[str] | None,
         typer.Option(help="For web: a text that the page begins with; repeat for more."),
     ] = None,
+    webgpu: Annotated[
+        bool,
+        typer.Option(
+            "--webgpu",
+            help="For web: add 4 MB that run large models in float16 or float32 on the graphics "
+            "processor, in browsers that can; nobody else loads them.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Export a model to Hugging Face Marian, CTranslate2, ONNX or a web page."""
     if to == "web":
-        export_page(models, out, quantization or "int8", example or [], as_json=as_json)
+        export_page(
+            models, out, quantization or "int8", example or [], webgpu=webgpu, as_json=as_json
+        )
         return
     if len(models) > 1:
         raise InputError(
@@ -91,13 +101,21 @@ def export(
 
 
 def export_page(
-    models: list[Path], out: Path, precision: str, examples: list[str], *, as_json: bool
+    models: list[Path],
+    out: Path,
+    precision: str,
+    examples: list[str],
+    *,
+    webgpu: bool,
+    as_json: bool,
 ) -> None:
     """Write a page that runs the models in the browser, and print how to open it."""
     from attendo.interop.web.export import export_web
     from attendo.lessons.machine_values import page_drawing
 
-    written = export_web(models, out, precision=precision, examples=examples, draw=page_drawing)
+    written = export_web(
+        models, out, precision=precision, examples=examples, draw=page_drawing, webgpu=webgpu
+    )
     if as_json:
         values = {
             "format": "web",

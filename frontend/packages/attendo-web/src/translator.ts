@@ -1,6 +1,7 @@
 /** Text in, text out: a model folder of `attendo export --to onnx` (or `--to web`) in a browser or in Node.js. */
 
 import { Seq2SeqSession, type GraphInfo, type OnnxRuntime } from "./model/session";
+import { createRuntime } from "./runtime/runtime";
 import { beamSearch } from "./search/beam";
 import { greedySearch } from "./search/greedy";
 import type { SearchOptions, SearchResult, SpecialIds } from "./search/options";
@@ -50,8 +51,8 @@ export class Translator {
     readonly session: Seq2SeqSession,
   ) {}
 
-  /** Load a model folder from a URL, or by a function that returns its files. */
-  static async load(folder: string | ReadFile, runtime: OnnxRuntime, sessionOptions?: object): Promise<Translator> {
+  /** Load a model folder from a URL, or by a function that returns its files; ONNX Runtime may run it instead of our runtime. */
+  static async load(folder: string | ReadFile, runtime?: OnnxRuntime, sessionOptions?: object): Promise<Translator> {
     const read = typeof folder === "string" ? fetchFrom(folder) : folder;
     const info = JSON.parse(new TextDecoder().decode(await read("onnx.json"))) as ModelInfo;
     if (info.format_version > FORMAT_VERSION) throw new Error(`the model has format ${String(info.format_version)}: update attendo-web`);
@@ -62,7 +63,7 @@ export class Translator {
       info.tokenizer.tgt === info.tokenizer.src ? null : read(info.tokenizer.tgt),
     ]);
     const tokenizer = new TextTokenizer(info.tokenizer, info.end_id, src, tgt ?? src);
-    const session = await Seq2SeqSession.create(runtime, encoder, decoder, info, sessionOptions);
+    const session = await Seq2SeqSession.create(runtime ?? (await createRuntime()), encoder, decoder, info, sessionOptions);
     return new Translator(info, tokenizer, session);
   }
 

@@ -1,7 +1,7 @@
 """Export to a web page: static files that translate in the browser.
 
 The page is a folder for any web server, or one HTML file that also opens from the disk. It
-(`frontend/src/site`) runs the graphs of `attendo export --to onnx` by ONNX Runtime Web,
+(`frontend/src/site`) runs the graphs of `attendo export --to onnx` by a runtime of its own,
 with tokenizer and search in TypeScript (`frontend/packages/attendo-web`). `models.json` lists the
 models. Nothing is loaded from elsewhere, and nothing that a visitor types is sent. The service
 worker (`frontend/site-service-worker.js`) keeps the page for use without a network.
@@ -26,6 +26,7 @@ from attendo.inspection.model_info import read_model_info
 from attendo.interop.onnx.export import unsupported_reasons
 from attendo.interop.onnx.export import write as write_onnx
 from attendo.interop.onnx.quantize import quantize, store_float16
+from attendo.interop.onnx.webgpu import compute_positions_in_float32
 from attendo.interop.web.single_file import write_single_file
 from attendo.text.foreign_tokenizer import ForeignTokenizer
 from attendo.translator import Translator
@@ -39,9 +40,12 @@ if TYPE_CHECKING:
     Drawing = Callable[[Translator, str | None], dict[str, Any] | None]
 
 PRECISIONS = ("int8", "float16", "float32")
-INDEX_FILE, RUNTIME_FILE, PAGE_FILE = "models.json", "ort.wasm.lzma", "index.html"
+INDEX_FILE, PAGE_FILE = "models.json", "index.html"
 WORKER_FILE, MANIFEST_FILE = "service-worker.js", "manifest.webmanifest"
 DRAWING_FILE = "machine.json"
+WEBGPU_FOLDER = "webgpu"
+WEBGPU_FILES = {"script": f"{WEBGPU_FOLDER}/ort.mjs", "wasm": f"{WEBGPU_FOLDER}/ort.wasm.gz"}
+"""ONNX Runtime for the graphics processor: the page loads it only if that may be faster."""
 
 
 class WebExport(NamedTuple):
@@ -59,6 +63,7 @@ def export_web(
     precision: str = "int8",
     examples: Sequence[str] = (),
     draw: Drawing | None = None,
+    webgpu: bool = False,
 ) -> WebExport:
     """Write a web page that translates with one or several models, chosen by name on the page.
 
@@ -69,6 +74,8 @@ def export_web(
         examples: texts to begin with; the first one is translated when the page is opened.
         draw: returns the drawing of the whole machine with the numbers of a sentence, which the
             page shows on request (`attendo.lessons.machine_values.page_drawing`).
+        webgpu: add ONNX Runtime for the graphics processor, which large models in float16 or
+            float32 use.
 
     """
     path = Path(out)
@@ -76,6 +83,10 @@ def export_web(
         raise ConfigError(
             message("no precision '{precision}'", precision=precision),
             hint=suggest(precision, PRECISIONS),
+        )
+    if webgpu and precision == "int8":
+        raise ConfigError(
+            message("WebGPU does not multiply 8-bit integers"), hint="add --quantization float16"
         )
     is_single_file = path.suffix == ".html"
     if path.exists():
@@ -88,13 +99,13 @@ def export_web(
         path.parent.mkdir(parents=True, exist_ok=True)
         if is_single_file:
             with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as name:
-                names = _write_folder(bundles, Path(name), precision, examples, draw)
+                names = _write_folder(bundles, Path(name), precision, examples, draw, webgpu=webgpu)
                 partial = Path(name) / path.name
                 write_single_file(Path(name), partial)
                 partial.replace(path)
         else:
             with new_directory(path) as partial:
-                names = _write_folder(bundles, partial, precision, examples, draw)
+                names = _write_folder(bundles, partial, precision, examples, draw, webgpu=webgpu)
     except OSError as error:
         reason = message(
             "{path} could not be written: {detail}", path=path, detail=error.strerror or error
@@ -110,24 +121,26 @@ def _write_folder(
     precision: str,
     examples: Sequence[str],
     draw: Drawing | None,
+    *,
+    webgpu: bool,
 ) -> list[str]:
     """Write the page and the models; return the names of the models."""
     page = files("attendo.interop.web") / "static"
     if not (page / PAGE_FILE).is_file():
         raise AttendoError("the web page has not been built", hint="run make web")
     with as_file(page) as path:
-        shutil.copytree(path, folder, dirs_exist_ok=True)
-    own = [one for one in folder.rglob("*") if one.is_file() and one.name != RUNTIME_FILE]
+        left_out = None if webgpu else shutil.ignore_patterns(WEBGPU_FOLDER)
+        shutil.copytree(path, folder, dirs_exist_ok=True, ignore=left_out)
+    own = [one for one in folder.rglob("*") if one.is_file() and one.parent.name != WEBGPU_FOLDER]
     loaded_first = sorted(one.relative_to(folder).as_posix() for one in own)
     entries: list[dict[str, Any]] = []
     for bundle in bundles:
-        entry = _write_model(bundle, folder, precision, examples, entries)
+        entry = _write_model(bundle, folder, precision, examples, entries, webgpu=webgpu)
         entries.append({**entry, "drawing": _write_drawing(bundle, folder, entry, draw)})
     names = [entry["name"] for entry in entries]
     version = _hash_files(folder)
-    runtime = {"file": RUNTIME_FILE, "bytes": (folder / RUNTIME_FILE).stat().st_size}
-    index = {"attendo": __version__, "version": version, "runtime": runtime, "models": entries}
-    _write_json(folder / INDEX_FILE, index)
+    index = {"attendo": __version__, "version": version, "webgpu": WEBGPU_FILES if webgpu else None}
+    _write_json(folder / INDEX_FILE, {**index, "models": entries})
     manifest = json.loads((folder / MANIFEST_FILE).read_text("utf-8"))
     _write_json(folder / MANIFEST_FILE, {**manifest, "name": f"{', '.join(names)} · Attendo"})
     kept = ["./", INDEX_FILE, *(name for name in loaded_first if name != WORKER_FILE)]
@@ -165,6 +178,8 @@ def _write_model(
     precision: str,
     examples: Sequence[str],
     others: Sequence[dict[str, Any]],
+    *,
+    webgpu: bool,
 ) -> dict[str, Any]:
     """Write one model, and return its entry in the list of models."""
     about = bundle.about
@@ -181,6 +196,8 @@ def _write_model(
         quantize(target)
     elif precision == "float16":
         store_float16(target)
+    if webgpu:
+        compute_positions_in_float32(target)
     sizes = read_model_info(Translator(bundle.model, bundle.tokenizer, about=about))
     info = json.loads((target / INFO_FILE).read_text("utf-8"))
     del info["about"]  # not for the public, and large
@@ -194,6 +211,8 @@ def _write_model(
         "files": {path.name: path.stat().st_size for path in sorted(target.iterdir())},
         "examples": list(examples),
         "about": _describe(bundle, sizes, precision),
+        "num_parameters": sizes["num_parameters"],
+        "precision": precision,
     }
 
 

@@ -48,7 +48,7 @@ def _data_uri(path: Path) -> str:
 def _embed_files(folder: Path) -> Iterator[str]:
     """Yield an element for each file that the page loads when it is opened."""
     yield _embed("worker.js", next(folder.glob(WORKER)))
-    patterns = ("*.json", "*.lzma", "models/*/*")
+    patterns = ("*.json", "models/*/*", "webgpu/*")
     for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         yield _embed(path.relative_to(folder).as_posix(), path)
 

@@ -7,7 +7,9 @@ from base64 import b64decode
 import pytest
 
 from attendo.bundle import build_model, save_bundle
+from attendo.core import shipped_models
 from attendo.core.errors import AttendoError, ConfigError, InputError
+from attendo.interop.export import export
 from attendo.interop.web import export as interop
 from attendo.interop.web.export import export_web
 
@@ -21,12 +23,14 @@ SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 def page(tmp_path, monkeypatch):
     """A built page, which tests of Python alone may lack."""
     package = tmp_path / "package"
-    (package / "static/assets").mkdir(parents=True)
+    for name in ("assets", "webgpu"):
+        (package / "static" / name).mkdir(parents=True)
     contents = {
         "index.html": PAGE,
         "assets/site.js": "start('</script>')",
         "assets/translator.worker-1.js": "work()",
-        "ort.wasm.lzma": "runtime",
+        "webgpu/ort.mjs": "compute()",
+        "webgpu/ort.wasm.gz": "runtime",
         "service-worker.js": "serve()",
         "manifest.webmanifest": "{}",
     }
@@ -52,7 +56,6 @@ def test_a_page_lists_its_models_with_their_files(page, make_model, tmp_path):
     written = export_web(models, tmp_path / "out", examples=["ka to"])
     index = json.loads((tmp_path / "out/models.json").read_text("utf-8"))
     assert written.names == [model["name"] for model in index["models"]] == ["ko-en", "mine"]
-    assert index["runtime"]["bytes"] == (page / "ort.wasm.lzma").stat().st_size
     for model in index["models"]:
         folder = tmp_path / "out" / model["folder"]
         assert model["files"] == {one.name: one.stat().st_size for one in folder.iterdir()}
@@ -119,7 +122,7 @@ def test_a_single_file_contains_every_file(page, make_model, tmp_path):
     assert embedded.pop("worker.js") == b"work()"
     expected = {
         path.relative_to(tmp_path / "out").as_posix(): path.read_bytes()
-        for pattern in ("models/1/*", "models.json", "ort.wasm.lzma")
+        for pattern in ("models/1/*", "models.json")
         for path in (tmp_path / "out").glob(pattern)
     }
     assert embedded == expected
@@ -144,19 +147,58 @@ def test_weights_are_8_bits_by_default(page, make_model, tmp_path):
     assert kinds["float32"] == {onnx.TensorProto.FLOAT}
 
 
+def test_webgpu_is_added_on_request_and_never_loaded_at_first(page, make_model, tmp_path):
+    import onnx
+
+    model = make_model("model")
+    for name, webgpu in (("without", False), ("with", True)):
+        export_web([model], tmp_path / name, precision="float16", webgpu=webgpu)
+        index = json.loads((tmp_path / name / "models.json").read_text("utf-8"))
+        assert (tmp_path / name / "webgpu").is_dir() == webgpu == bool(index["webgpu"])
+        assert index["models"][0]["num_parameters"] > 0
+        assert "webgpu/" not in (tmp_path / name / "service-worker.js").read_text("utf-8")
+        graph = onnx.load(tmp_path / name / "models/1/decoder.onnx").graph
+        types = {one.data_type for one in graph.initializer}
+        assert (onnx.TensorProto.DOUBLE in types) != webgpu
+    assert all((tmp_path / "with" / file).is_file() for file in index["webgpu"].values())
+    html = export_web([model], tmp_path / "a.html", precision="float16", webgpu=True).path
+    assert 'data-path="webgpu/ort.wasm.gz"' in html.read_text("utf-8")
+
+
+def test_shipped_models_are_found_by_name_and_may_be_stored_in_8_bits(
+    page, toy, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(shipped_models, "ROOTS", (tmp_path / "models",))
+    for name in shipped_models.SHIPPED_NAMES:
+        model = build_model("transformer", SIZES, toy.prepared.tokenizer)
+        src_lang, tgt_lang = name.split("-")
+        about = {"src_lang": src_lang, "tgt_lang": tgt_lang}
+        save_bundle(tmp_path / "float32" / name, model, toy.prepared.tokenizer, about=about)
+        export(
+            tmp_path / "float32" / name,
+            to="attendo",
+            out=tmp_path / "models" / name,
+            quantization="int8",
+        )
+    written = export_web(shipped_models.SHIPPED_NAMES, tmp_path / "out")
+    assert written.names == ["ko-en", "en-ko"]
+
+
 @pytest.mark.parametrize(
     ("change", "error", "reason"),
     [
         ({"precision": "int4"}, ConfigError, "no precision 'int4'"),
         ({"out": "."}, InputError, "exists"),
+        ({"webgpu": True}, ConfigError, "does not multiply 8-bit integers"),
         ({"kind": "rnn-attention"}, ConfigError, "cannot be exported to a web page"),
     ],
 )
 def test_bad_requests_write_nothing(page, make_model, tmp_path, change, error, reason):
     model = make_model("model", change.get("kind", "transformer"))
     out = tmp_path / change.get("out", "out")
+    options = {"precision": "int8", "webgpu": False} | change
     with pytest.raises(error, match=reason):
-        export_web([model], out, precision=change.get("precision", "int8"))
+        export_web([model], out, precision=options["precision"], webgpu=options["webgpu"])
     assert not (tmp_path / "out").exists()
 
 

@@ -1,6 +1,8 @@
 /** The two ONNX graphs of a Transformer: the encoder runs once, the decoder once per token. */
 
-/** The part of ONNX Runtime that is used: that of `onnxruntime-web` and `onnxruntime-node`. */
+import { DAMAGED, indexOfHighest, logSoftmax } from "../search/top";
+
+/** What runs the graphs: `createRuntime`, or the part of `onnxruntime-web` and `onnxruntime-node` that is used. */
 export interface OnnxRuntime {
   Tensor: new (type: never, data: never, dims: readonly number[]) => OnnxTensor;
   InferenceSession: { create: (model: Uint8Array, options?: never) => Promise<OnnxSession> };
@@ -10,6 +12,18 @@ export interface OnnxTensor {
   readonly dims: readonly number[];
   readonly data: unknown;
   dispose: () => void;
+  /** Return a tensor whose row i is row `rows[i]`; ONNX Runtime has no such function. */
+  takeRows?: (rows: readonly number[]) => OnnxTensor;
+  /** Turn logits into log-probabilities along the last axis, and return these. */
+  logSoftmax?: () => Float32Array;
+  /** Return the most probable ids of rows of logits except `excluded`, and their log-probabilities. */
+  best?: (excluded: readonly number[]) => Best;
+}
+
+/** The most probable token of each row. */
+export interface Best {
+  ids: number[];
+  logProbs: number[];
 }
 
 export interface OnnxSession {
@@ -122,21 +136,23 @@ export class Seq2SeqSession {
     return takeValues(outputs, fetches);
   }
 
-  /** Feed one token per row; return the logits (rows, vocabulary) and the attention weights that are asked for. */
-  async step(ids: readonly number[], fetches: readonly string[] = []): Promise<{ logits: Values; attention: Record<string, Values> }> {
-    const state = this.current;
-    this.checkLength(state.length + 1);
-    const names = this.decoder.outputNames.filter((name) => !name.startsWith("attention/"));
-    const feeds = { ...state.tensors, ids: this.tensor("int64", BigInt64Array.from(ids, BigInt), [ids.length, 1]) };
-    const outputs = await this.run(this.decoder, feeds, [...names, ...fetches]);
-    for (const name of names) {
-      if (name === "logits") continue;
-      state.tensors[`past_${name}`]!.dispose();
-      state.tensors[`past_${name}`] = outputs[name]!;
-    }
-    state.length++;
-    const { logits } = takeValues(outputs, ["logits"]);
-    return { logits: { data: logits!.data, shape: [ids.length, logits!.shape.at(-1)!] }, attention: takeValues(outputs, fetches) };
+  /** Feed one token per row; return the log-probabilities (rows, vocabulary) and the attention weights that are asked for. */
+  async step(ids: readonly number[], fetches: readonly string[] = []): Promise<{ logProbs: Values; attention: Record<string, Values> }> {
+    const { logits, outputs } = await this.feed(ids, fetches);
+    const logProbs = logits.logSoftmax?.() ?? logSoftmaxRows(logits.data as Float32Array, ids.length);
+    logits.dispose();
+    const size = logProbs.length / ids.length;
+    checkNumbers(ids.map((_, row) => logProbs[row * size]!));
+    return { logProbs: { data: logProbs, shape: [ids.length, size] }, attention: takeValues(outputs, fetches) };
+  }
+
+  /** Feed one token per row; return the most probable token of each row, without those that are `excluded`. */
+  async stepToBest(ids: readonly number[], excluded: readonly number[]): Promise<Best> {
+    const { logits } = await this.feed(ids, []);
+    const best = logits.best?.(excluded) ?? bestOf(logSoftmaxRows(logits.data as Float32Array, ids.length), ids.length, excluded);
+    logits.dispose();
+    checkNumbers(best.logProbs);
+    return best;
   }
 
   /** Feed a whole target after the encoded sources, one row each; return the logits (rows, length, vocabulary). */
@@ -152,7 +168,7 @@ export class Seq2SeqSession {
     const state = this.current;
     if (rows.length === state.rows && rows.every((row, index) => row === index)) return;
     for (const [name, tensor] of Object.entries(state.tensors)) {
-      state.tensors[name] = this.takeRows(tensor, rows, name === "src_mask" ? "bool" : "float32");
+      state.tensors[name] = tensor.takeRows?.(rows) ?? this.takeRows(tensor, rows, name === "src_mask" ? "bool" : "float32");
       tensor.dispose();
     }
     state.rows = rows.length;
@@ -168,6 +184,21 @@ export class Seq2SeqSession {
   async close(): Promise<void> {
     this.release();
     await Promise.all([this.encoder.release(), this.decoder.release()]);
+  }
+
+  private async feed(ids: readonly number[], fetches: readonly string[]): Promise<{ logits: OnnxTensor; outputs: Record<string, OnnxTensor> }> {
+    const state = this.current;
+    this.checkLength(state.length + 1);
+    const names = this.decoder.outputNames.filter((name) => !name.startsWith("attention/"));
+    const feeds = { ...state.tensors, ids: this.tensor("int64", BigInt64Array.from(ids, BigInt), [ids.length, 1]) };
+    const outputs = await this.run(this.decoder, feeds, [...names, ...fetches]);
+    for (const name of names) {
+      if (name === "logits") continue;
+      state.tensors[`past_${name}`]!.dispose();
+      state.tensors[`past_${name}`] = outputs[name]!;
+    }
+    state.length++;
+    return { logits: outputs.logits!, outputs };
   }
 
   private get current(): State {
@@ -211,6 +242,29 @@ function shapeOf(described: string): string[] {
   return described.replace(/^.*\(|\)$/g, "").split(", ");
 }
 
+function logSoftmaxRows(logits: Float32Array, rows: number): Float32Array {
+  const size = logits.length / rows;
+  for (let row = 0; row < rows; row++) logits.set(logSoftmax(logits.subarray(row * size, (row + 1) * size)), row * size);
+  return logits;
+}
+
+function bestOf(logProbs: Float32Array, rows: number, excluded: readonly number[]): Best {
+  const size = logProbs.length / rows;
+  const ids = Array.from({ length: rows }, (_, index) => {
+    const row = logProbs.subarray(index * size, (index + 1) * size);
+    for (const id of excluded) row[id] = -Infinity;
+    return indexOfHighest(row);
+  });
+  return { ids, logProbs: ids.map((id, row) => logProbs[row * size + id]!) };
+}
+
+function checkNumbers(logProbs: Iterable<number>): void {
+  for (const logProb of logProbs) if (Number.isNaN(logProb)) throw new Error(DAMAGED);
+}
+
+/** Return the numbers of outputs, and free these. */
 function takeValues(outputs: Record<string, OnnxTensor>, names: readonly string[]): Record<string, Values> {
-  return Object.fromEntries(names.map((name) => [name, { data: outputs[name]!.data as Float32Array, shape: outputs[name]!.dims }]));
+  const taken = Object.fromEntries(names.map((name) => [name, { data: outputs[name]!.data as Float32Array, shape: outputs[name]!.dims }]));
+  for (const name of names) outputs[name]!.dispose();
+  return taken;
 }

@@ -6,7 +6,7 @@
 import type { Seq2SeqSession } from "../model/session";
 
 import { lengthPenalty, type Candidate, type Hypothesis, type SearchOptions, type SearchResult, type SpecialIds, type Trace } from "./options";
-import { logSoftmax, topIndices } from "./top";
+import { topSums } from "./top";
 
 interface Slot {
   ids: number[];
@@ -38,12 +38,12 @@ export async function beamSearch(
   let open = beams;
   let last = open.flatMap(() => Array.from({ length: width }, () => special.start_id));
   for (;;) {
-    const { logits } = await session.step(last);
-    const vocabulary = logits.shape[1]!;
+    const { logProbs } = await session.step(last);
+    const vocabulary = logProbs.shape[1]!;
     const parents = open.map((beam, index) => {
       const rows = beam.slots.map((_, slot) => {
         const row = index * width + slot;
-        return logits.data.subarray(row * vocabulary, (row + 1) * vocabulary);
+        return logProbs.data.subarray(row * vocabulary, (row + 1) * vocabulary);
       });
       return beam.step(rows);
     });
@@ -78,7 +78,7 @@ class SentenceBeam {
     this.nBest = Math.min(options.nBest, options.beamSize);
   }
 
-  /** Extend the hypotheses by one token, given a row of logits per slot; return the parent of each slot. */
+  /** Extend the hypotheses by one token, given a row of log-probabilities per slot; return the parent of each slot. */
   step(rows: readonly Float32Array[]): number[] {
     const { beamSize } = this.options;
     const candidates = this.bestExtensions(rows);
@@ -106,13 +106,11 @@ class SentenceBeam {
 
   private bestExtensions(rows: readonly Float32Array[]): Extension[] {
     const count = 2 * this.options.beamSize;
-    const extensions = rows.flatMap((row, parent) => {
+    const extensions = rows.flatMap((logProbs, parent) => {
       const before = this.slots[parent]!.total;
       if (before === -Infinity) return [];
-      const logProbs = logSoftmax(row);
       for (const id of [this.special.pad_id, this.special.start_id, this.special.unk_id]) logProbs[id] = -Infinity;
-      const totals = logProbs.map((logProb) => logProb + before);
-      return topIndices(totals, count).map((token) => ({ parent, token, logProb: logProbs[token]!, total: totals[token]! }));
+      return topSums(logProbs, before, count).map(({ index, sum }) => ({ parent, token: index, logProb: logProbs[index]!, total: sum }));
     });
     return extensions.sort((first, second) => second.total - first.total || first.parent - second.parent || first.token - second.token).slice(0, count);
   }

@@ -1,10 +1,9 @@
 /** One hypothesis per sentence: the most probable token at every step, or a sampled one. */
 
-import type { Seq2SeqSession } from "../model/session";
+import type { Best, Seq2SeqSession, Values } from "../model/session";
 
 import { lengthPenalty, type Hypothesis, type SearchOptions, type SearchResult, type SpecialIds } from "./options";
 import { createSampler } from "./sampling";
-import { logSoftmax } from "./top";
 
 /** Return one hypothesis per source. */
 export async function greedySearch(
@@ -16,20 +15,20 @@ export async function greedySearch(
 ): Promise<SearchResult[]> {
   const hypotheses: Hypothesis[] = sources.map(() => ({ ids: [], tokenLogProbs: [], logProb: 0, score: 0, isFinished: false }));
   const { temperature, seed } = options;
-  const pick = sources.map((source) => (temperature > 0 ? createSampler(temperature, seed, source) : indexOfHighest));
+  const excluded = [special.pad_id, special.start_id, special.unk_id];
+  const samplers = temperature > 0 ? sources.map((source) => createSampler(temperature, seed, source)) : null;
   let open = sources.map((_, sentence) => sentence);
   let last = sources.map(() => special.start_id);
   await session.start(sources);
   while (open.length > 0) {
-    const { logits } = await session.step(last);
-    const vocabulary = logits.shape[1]!;
+    const { ids, logProbs } = samplers
+      ? sampleRows(await session.step(last), open.map((sentence) => samplers[sentence]!), excluded)
+      : await session.stepToBest(last, excluded);
     const kept: number[] = [];
     open.forEach((sentence, row) => {
-      const logProbs = logSoftmax(logits.data.subarray(row * vocabulary, (row + 1) * vocabulary));
-      for (const id of [special.pad_id, special.start_id, special.unk_id]) logProbs[id] = -Infinity;
-      const token = pick[sentence]!(logProbs);
+      const token = ids[row]!;
       const hypothesis = hypotheses[sentence]!;
-      hypothesis.tokenLogProbs.push(logProbs[token]!);
+      hypothesis.tokenLogProbs.push(logProbs[row]!);
       if (token === special.end_id) hypothesis.isFinished = true;
       else hypothesis.ids.push(token);
       if (!hypothesis.isFinished && hypothesis.ids.length < limits[sentence]!) kept.push(row);
@@ -46,8 +45,12 @@ export async function greedySearch(
   });
 }
 
-function indexOfHighest(values: Float32Array): number {
-  let highest = 0;
-  for (let index = 1; index < values.length; index++) if (values[index]! > values[highest]!) highest = index;
-  return highest;
+function sampleRows({ logProbs: { data, shape } }: { logProbs: Values }, samplers: readonly ((logProbs: Float32Array) => number)[], excluded: readonly number[]): Best {
+  const size = shape[1]!;
+  const ids = samplers.map((sample, index) => {
+    const row = data.subarray(index * size, (index + 1) * size);
+    for (const id of excluded) row[id] = -Infinity;
+    return sample(row);
+  });
+  return { ids, logProbs: ids.map((id, row) => data[row * size + id]!) };
 }

@@ -1,5 +1,7 @@
 /** Reads SentencePiece model files, which are Protocol Buffers: pieces, kind of model, normalization. */
 
+import { readFields } from "../protobuf";
+
 export type PieceType = "normal" | "unknown" | "control" | "user_defined" | "unused" | "byte";
 
 export interface Piece {
@@ -33,8 +35,6 @@ const MODEL = { pieces: 1, trainer: 2, normalizer: 3 };
 const PIECE = { text: 1, score: 2, type: 3 };
 const TRAINER = { kind: 3, isSpaceSuffix: 24, byteFallback: 35, unknownSurface: 44 };
 const NORMALIZER = { charsMap: 2, addsDummyPrefix: 3, removesExtraSpaces: 4, escapesSpaces: 5 };
-
-type Value = number | Uint8Array;
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -83,40 +83,5 @@ function readNormalizer(bytes: Uint8Array, spec: NormalizationSpec): void {
     else if (field === NORMALIZER.addsDummyPrefix) spec.addsDummyPrefix = value !== 0;
     else if (field === NORMALIZER.removesExtraSpaces) spec.removesExtraSpaces = value !== 0;
     else if (field === NORMALIZER.escapesSpaces) spec.escapesSpaces = value !== 0;
-  }
-}
-
-/** Return number and value of each field: whole numbers, 32-bit floats and byte strings. */
-function* readFields(bytes: Uint8Array): Generator<[number, Value]> {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let offset = 0;
-
-  function readVarint(): number {
-    let result = 0;
-    for (let factor = 1; ; factor *= 128) {
-      const byte = bytes[offset++];
-      if (byte === undefined) throw new Error("the tokenizer model is truncated");
-      result += (byte & 127) * factor;
-      if (byte < 128) return result;
-    }
-  }
-
-  function take(length: number): Uint8Array {
-    if (offset + length > bytes.length) throw new Error("the tokenizer model is truncated");
-    offset += length;
-    return bytes.subarray(offset - length, offset);
-  }
-
-  while (offset < bytes.length) {
-    const key = readVarint();
-    const field = Math.floor(key / 8);
-    const wireType = key & 7;
-    if (wireType === 0) yield [field, readVarint()];
-    else if (wireType === 1) take(8);
-    else if (wireType === 2) yield [field, take(readVarint())];
-    else if (wireType === 5) {
-      take(4);
-      yield [field, view.getFloat32(offset - 4, true)];
-    } else throw new Error("the tokenizer model is damaged");
   }
 }
