@@ -117,8 +117,8 @@ def find_script(text: str, *, by_words: bool = False) -> str | None:
     ('Hangul', 'Kana', None)
     >>> find_script("Django 사이트"), find_script("Django 사이트", by_words=True)
     ('Latin', 'Hangul')
-    >>> find_script("Sony SR2 raw 画像", by_words=True), find_script("This is the 李", by_words=True)
-    ('Han', 'Latin')
+    >>> [find_script(text, by_words=True) for text in ("Sony SR2 raw 画像", "This is the 李")]
+    ['Han', 'Latin']
     """
     if text.isascii():
         return "Latin" if SCRIPTS["Latin"].search(text) else None
