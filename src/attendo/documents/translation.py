@@ -19,12 +19,12 @@ from attendo.translator.notes import has_corrected_spans, has_failed
 from attendo.translator.span_repair import Repair, repair_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from attendo.documents.document import Document
     from attendo.documents.markup import MarkedText
     from attendo.documents.word_links import WordLinks
-    from attendo.translator import Translator
+    from attendo.translator import Translation, Translator
 
 MAX_SHOWN = 40
 
@@ -34,6 +34,8 @@ class TranslatedDocument(NamedTuple):
 
     content: bytes
     notes: list[str]
+    num_untranslated: int = 0
+    """Texts that were left as they are: they failed, or are not sure enough."""
 
 
 class DocumentPlan:
@@ -62,9 +64,15 @@ class DocumentPlan:
         return list(dict.fromkeys(numbers))
 
     def complete(
-        self, translations: Sequence[str], links: Mapping[int, WordLinks] | None = None
+        self,
+        translations: Sequence[str],
+        links: Mapping[int, WordLinks] | None = None,
+        untranslated: Collection[int] = (),
     ) -> TranslatedDocument:
-        """Return the document with translations of `texts`, and the links of some of them."""
+        """Return the document with translations of `texts`, and the links of some of them.
+
+        The texts with the numbers in `untranslated` stay as they are.
+        """
         links = links or {}
         repairs = [
             repair_spans(text, str(translation))
@@ -73,6 +81,9 @@ class DocumentPlan:
         made: list[MarkedText] = []
         for segment in self.document.segments:
             number = self._numbers[segment.text]
+            if number in untranslated:
+                made.append(segment)
+                continue
             text, is_changed = repairs[number]
             known = None if is_changed else links.get(number)
             made.append(project(segment, text, known))
@@ -85,6 +96,7 @@ def translate_document(
     document: Document,
     *,
     progress: Callable[[int, int], None] | None = None,
+    is_sure: Callable[[Translation], bool] | None = None,
     **options: object,
 ) -> TranslatedDocument:
     """Translate a document.
@@ -93,6 +105,7 @@ def translate_document(
         translator: the model.
         document: from `read_document`.
         progress: called with the number of translated texts and of all.
+        is_sure: returns whether a translation is sure enough; the others are left out.
         options: of `Translator.translate`.
 
     Returns:
@@ -106,11 +119,18 @@ def translate_document(
     native = translator.native if has_native else translator
     translations: list[str] = []
     links, notes = {}, []
+    untranslated: set[int] = set()
+    num_unsure = 0
     lines = translator.translate_lines(plan.texts, skip_failed=True, **options)  # type: ignore[arg-type]
     for number, translation in enumerate(lines):
         if has_failed(translation.notes):
             notes.append(message("not translated: {text}", text=_shorten(translation.source)))
             translations.append(translation.source)
+            untranslated.add(number)
+        elif is_sure is not None and not is_sure(translation):
+            translations.append(translation.source)
+            untranslated.add(number)
+            num_unsure += 1
         else:
             translations.append(translation)
             if number in aligned:
@@ -119,8 +139,10 @@ def translate_document(
             progress(number + 1, len(plan.texts))
     if aligned and not has_native:
         notes.append(message("tags are placed by position: the engine has no attention weights"))
-    made = plan.complete(translations, links)
-    return TranslatedDocument(made.content, [*made.notes, *notes])
+    if num_unsure:
+        notes.append(message("texts left untranslated, as not sure: {count}", count=num_unsure))
+    made = plan.complete(translations, links, untranslated)
+    return TranslatedDocument(made.content, [*made.notes, *notes], len(untranslated))
 
 
 def _describe(
