@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 SpanKind = Literal["url", "email", "emoji", "placeholder", "number"]
 
-URL = r"(?:https?|ftp)://[!-~]+|www\.[!-~]+"
+URL = r"(?:(?:https?|ftp)://|www\.)(?:[!-z|~]|\{[!-z|~]*+\})++"
+"""A placeholder in it has no spaces: `https://a.kr/{id}`, but not `www.{ $host }`."""
 EMAIL = r"(?<![\w.%+-])[\w.%+-]{1,64}+@[A-Za-z0-9-]{1,63}+(?:\.[A-Za-z0-9-]{1,63}+){1,8}+"
 PICTURE = (
     r"[\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a\u231b\u2328\u23cf\u23e9-\u23fa\u24c2\u25aa-\u25fe"
@@ -57,7 +58,7 @@ SPAN_CHARACTER = re.compile(
     r"\u25aa-\u27bf\u2934-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 )
 """Every span but a URL has one of these characters; many texts have none."""
-TRAILING_PUNCTUATION = ".,;:!?)]}'\"*"
+TRAILING_PUNCTUATION = ".,;:!?)]'\"*"
 """Belongs to the sentence, not to the URL before it."""
 
 

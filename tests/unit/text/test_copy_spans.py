@@ -16,6 +16,8 @@ from attendo.text.copy_spans import find_copy_spans, missing_spans
         ("😀👍🏽 👩‍👩‍👧‍👦 🇰🇷 ❤️ 1️⃣", "emoji", ["😀👍🏽", "👩‍👩‍👧‍👦", "🇰🇷", "❤️", "1️⃣"]),
         ("3명, 12,345.67원, -5°, 10%, 2024-03-05", "number",
          ["3", "12,345.67", "-5°", "10%", "2024-03-05"]),
+        ("http://a.kr/{id}?q=${Q} www.{x}.kr", "url", ["http://a.kr/{id}?q=${Q}", "www.{x}.kr"]),
+        ("www.{ $host } https://{ $host }", "placeholder", ["{ $host }", "{ $host }"]),
         ("%s: %d of %2$s, %(name)s %5.1f%% %lu", "placeholder",
          ["%s", "%d", "%2$s", "%(name)s", "%5.1f", "%%", "%lu"]),
         ("{name} {} { $n } {0:.2f} {{x.y}} ${HOME} $x %{a} #{b} @v@", "placeholder",
