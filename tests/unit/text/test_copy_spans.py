@@ -27,6 +27,7 @@ from attendo.text.copy_spans import find_copy_spans, missing_spans
                          '{ "" }', "%1$S", "%S", "%1%"]),
         ("%1 of %L2 at %H:%M, &amp; &#39; <0/> <1>a</1>", "placeholder",
          ["%1", "%L2", "%H", "%M", "&amp;", "&#39;", "<0/>", "<1>", "</1>"]),
+        ("%% of %s", "placeholder", ["%%", "%s"]),
         ("$3.50 and 7:45.", "number", ["$3.50", "7:45"]),
     ],
 )  # fmt: skip

@@ -52,6 +52,8 @@ def test_repaired_texts(source, text, expected) -> None:
 
 
 def test_a_text_with_the_right_spans_stays() -> None:
+    assert not repair_spans("50%% of %s", "50 %% von %s").is_changed
+    assert not repair_spans("50 %% of %s", "50%% von %s").is_changed
     assert not repair_spans("%s of %d", "%d von %s").is_changed
     assert repair_spans("%s", "").text == "%s"
 
