@@ -435,6 +435,7 @@ export const app = {
   "note.pieces": "Translated in {count} parts.",
   "note.without": "“{phrase}” could not be included.",
   "note.copied": "Copied from the source: {words}",
+  "note.corrected": "Placeholders or addresses corrected: {words}",
 
   "level.sure": "sure",
   "level.likely": "likely",

@@ -437,6 +437,7 @@ export const app: Readonly<Record<keyof typeof en.app, string>> = {
   "note.pieces": "{count}개 부분으로 나누어 번역했습니다.",
   "note.without": "넣지 못한 표현: “{phrase}”",
   "note.copied": "원문에서 그대로 옮긴 것: {words}",
+  "note.corrected": "바로잡은 자리표시자나 주소: {words}",
 
   "level.sure": "확실",
   "level.likely": "대체로 확실",

@@ -276,11 +276,12 @@ def translate(
         given: dict[str, Any] = {
             "as_json": as_json, "resume": resume, "trace": trace, "agree_with": agree_with,
             "confidence": confidence, "n_best": n_best, "tag": tag, "prefix": prefix,
-            "min_confidence": min_confidence,
+            "below": below != "empty",
         }  # fmt: skip
-        output = check_document_options(output, given)
+        output = check_document_options(document, output, given)
         check_outputs(document.path, output, force=force)
         document.target, document.fuzzy = read_about(model).get("tgt_lang"), fuzzy
+        document.min_confidence = min_confidence
         load = functools.partial(load_translator, models, decoder, threads=threads)
         translate_document_file(document, output, load, options, batch_size=batch_size)
         return
@@ -372,15 +373,25 @@ def find_document(
 def find_named_file(
     texts: list[str] | None, source: Path | None, output: Path | None
 ) -> tuple[Path | None, list[str] | None]:
-    """Return input and texts: with --output, a single text that names a file is the input."""
-    if source is not None or output is None or texts is None or len(texts) != 1:
+    """Return input and texts: with --output, a single text that names a file is the input.
+
+    The name of a document is never a text, with or without --output.
+    """
+    if source is not None or texts is None or len(texts) != 1:
         return source, texts
     path = Path(texts[0])
+    if path.suffix == "":
+        return None, texts
     try:
-        is_file = path.suffix != "" and path.is_file()
+        is_file = path.is_file()
     except (OSError, ValueError):  # too long for a name
-        is_file = False
-    return (path, None) if is_file else (None, texts)
+        return None, texts
+    from attendo.documents.formats import is_document
+
+    is_name = is_file or (output is not None and not any(map(str.isspace, texts[0])))
+    if is_name and is_document(path):
+        return path, None
+    return (path, None) if is_file and output is not None else (None, texts)
 
 
 def check_source(texts: list[str] | None, source: Path | None, glossary: Path | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attendo.core.checkpoints import checkpoint
-from attendo.documents.projection import Span, WordLinks, diagonal_rows, words_of
+from attendo.documents.word_links import Span, WordLinks, diagonal_rows, words_of
 from attendo.text.normalize import normalize
 from attendo.text.sentences import UNSPACED_SCRIPTS
 from attendo.translator.translation import Segment

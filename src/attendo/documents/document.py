@@ -20,7 +20,11 @@ class Document(Protocol):
     """What is not translated, or not kept."""
 
     def write(self, translated: Sequence[MarkedText]) -> bytes:
-        """Return the document with translated segments; an unchanged segment keeps its bytes."""
+        """Return the document with translated segments; an unchanged segment keeps its bytes.
+
+        The same object as in `segments` is a segment that is not translated: a format with both
+        languages then has no translation of it.
+        """
 
 
 class Edit(NamedTuple):
@@ -60,7 +64,7 @@ class TextDocument:
         changes = list(self.fixed)
         pairs = zip(self.edits, self.segments, translated, strict=True)
         for index, (edit, before, after) in enumerate(pairs):
-            if after != before or self.is_bilingual:
+            if after != before or (self.is_bilingual and after is not before):
                 changes.append((edit.start, edit.end, edit.render(after)))
                 if index in self.on_change:
                     changes.append(self.on_change[index])

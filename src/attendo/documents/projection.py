@@ -8,16 +8,22 @@ result is well-formed whatever the alignment is.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 from attendo.documents.markup import NO_PARENT, MarkedText, Tag, traverse
+from attendo.documents.word_links import (
+    Span,
+    WordLinks,
+    join_placeholders,
+    join_words,
+    link_by_position,
+    words_of,
+)
 from attendo.text.glossary import HANGUL_CHARACTERS, is_particle_suffix
+from attendo.translator.span_repair import find_verbatim_spans
 
-WORD = re.compile(r"\S+")
 PUNCTUATION = ".,;:!?…。、，！？；：)]}\"'”’»」』）"
 """Not part of a span at its end, unless the span of the source ends with punctuation too."""
 OPENERS = "([{\"'“‘„«「『（¿¡"
@@ -33,46 +39,6 @@ MAX_COPIES = 20
 MAX_PARTICLE = 12
 MIN_SIMILARITY = 0.5
 """A word that is less similar to a name or code is not a misspelling of it."""
-
-
-class Span(NamedTuple):
-    """A range of characters."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class WordLinks:
-    """The words of a text and of its translation, and how they are aligned."""
-
-    src: list[Span]
-    tgt: list[Span]
-    rows: list[dict[int, float]]
-    """For each target word the weights of the source words."""
-
-
-def words_of(text: str, start: int = 0, end: int | None = None) -> list[Span]:
-    """Return the words of a part of a text, separated by white space."""
-    stop = len(text) if end is None else end
-    return [Span(*found.span()) for found in WORD.finditer(text, start, stop)]
-
-
-def link_by_position(source: str, text: str) -> WordLinks:
-    """Align words by their positions, for translations whose model has no attention."""
-    src, tgt = words_of(source), words_of(text)
-    rows = diagonal_rows(len(src), len(tgt))
-    return WordLinks(src, tgt, [dict(row) for row in rows])
-
-
-def diagonal_rows(num_src: int, num_tgt: int, first: int = 0) -> list[dict[int, float]]:
-    """Return weights of words that are aligned in order; source words count from `first`."""
-    if not num_src:
-        return [{} for _ in range(num_tgt)]
-    return [
-        {first + min(int((index + 0.5) * num_src / num_tgt), num_src - 1): 1.0}
-        for index in range(num_tgt)
-    ]
 
 
 def project(marked: MarkedText, text: str, links: WordLinks | None = None) -> MarkedText:
@@ -96,12 +62,18 @@ def project(marked: MarkedText, text: str, links: WordLinks | None = None) -> Ma
         return MarkedText(text)
     if len(marked.tags) > MAX_ALIGNED_TAGS or len(text) > MAX_ALIGNED_CHARACTERS:
         return _scale(marked, text)
-    return _Projection(marked, text, links or link_by_position(marked.text, text)).run()
+    links = join_placeholders(
+        links or link_by_position(marked.text, text),
+        find_verbatim_spans(marked.text),
+        find_verbatim_spans(text),
+    )
+    return _Projection(marked, text, links).run()
 
 
 def _scale(marked: MarkedText, text: str) -> MarkedText:
     """Move tags by their positions: a monotonic function keeps them well-formed."""
-    starts = [0, *(word.start for word in words_of(text)), len(text)]
+    _, words = join_words(words_of(text), find_verbatim_spans(text))
+    starts = [0, *(word.start for word in words), len(text)]
     ratio = len(text) / max(len(marked.text), 1)
 
     def move(position: int) -> int:
@@ -127,6 +99,7 @@ class _Projection:
         self.tgt_ends = [word.end for word in links.tgt]
         self.inserted: dict[int, str] = {}
         """The text of verbatim tags that the translation lacks."""
+        self.placeholders = find_verbatim_spans(text)
         self.rows: list[dict[int, float]] = []
         self.totals: list[float] = []
         self.columns: dict[int, dict[int, float]] = {}
@@ -294,6 +267,9 @@ class _Projection:
                 span.start < other.end and other.start < span.end
                 for other in self.taken.get(parent, ())
             )
+            is_free = is_free and not any(
+                one.start < edge < one.end for one in self.placeholders for edge in span
+            )
             if is_free and _is_word(self.text, span):
                 found.append(span)
             start = self.text.find(content, start + 1, outer.end)
@@ -305,12 +281,19 @@ class _Projection:
     def _trim(self, span: Span, content: str) -> Span:
         start, end = span
         if content.rstrip()[-1:] not in PUNCTUATION:
-            while end > start + 1 and self.text[end - 1] in PUNCTUATION:
-                end -= 1
+            end = self._trim_end(end, start + 1)
         if content.lstrip()[:1] not in OPENERS:
-            while start < end - 1 and self.text[start] in OPENERS:
+            closed = {one.start for one in self.placeholders}
+            while start < end - 1 and self.text[start] in OPENERS and start not in closed:
                 start += 1
         return Span(start, end)
+
+    def _trim_end(self, end: int, limit: int) -> int:
+        """Return the end without punctuation; the end of a placeholder, as `}`, is none."""
+        closed = {one.end for one in self.placeholders}
+        while end > limit and self.text[end - 1] in PUNCTUATION and end not in closed:
+            end -= 1
+        return end
 
     def _add_single(self, index: int) -> None:
         tag = self.marked.tags[index]
@@ -336,8 +319,7 @@ class _Projection:
         if not any(letter.isalnum() for letter in self._within(tag, before=False)):
             end = outer.end
             if is_attached and after and after[0] in PUNCTUATION:
-                while end > outer.start and self.text[end - 1] in PUNCTUATION:
-                    end -= 1
+                end = self._trim_end(end, outer.start)
             return self._outside_pairs(end, tag.parent)
         if is_attached and not is_followed:
             words = [i for i, word in enumerate(self.links.src) if word.start < position]
@@ -345,8 +327,7 @@ class _Projection:
             if found is not None:
                 end = found.end
                 if before[-1] not in PUNCTUATION:
-                    while end > found.start + 1 and self.text[end - 1] in PUNCTUATION:
-                        end -= 1
+                    end = self._trim_end(end, found.start + 1)
                 return self._outside_pairs(end, tag.parent)
         words = [i for i, word in enumerate(self.links.src) if word.end > position]
         found = self._aligned(words[0], outer) if words else None

@@ -10,24 +10,22 @@ The steps are apart, because a server translates in its own queue:
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.message import message
-from attendo.documents.projection import WordLinks, project, words_of
-from attendo.text.copy_spans import CopySpan, find_copy_spans, missing_spans
-from attendo.translator.notes import has_failed
+from attendo.documents.projection import project
+from attendo.translator.notes import has_corrected_spans, has_failed
+from attendo.translator.span_repair import Repair, repair_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from attendo.documents.document import Document
     from attendo.documents.markup import MarkedText
-    from attendo.translator import Translator
+    from attendo.documents.word_links import WordLinks
+    from attendo.translator import Translation, Translator
 
-CHECKED_KINDS = ("placeholder", "url", "email", "emoji")
-"""What a translation must have exactly as often as its source."""
 MAX_SHOWN = 40
 
 
@@ -36,13 +34,8 @@ class TranslatedDocument(NamedTuple):
 
     content: bytes
     notes: list[str]
-
-
-class Repair(NamedTuple):
-    """A translation with the placeholders of its source."""
-
-    text: str
-    is_changed: bool
+    num_untranslated: int = 0
+    """Texts that were left as they are: they failed, or are not sure enough."""
 
 
 class DocumentPlan:
@@ -71,9 +64,15 @@ class DocumentPlan:
         return list(dict.fromkeys(numbers))
 
     def complete(
-        self, translations: Sequence[str], links: Mapping[int, WordLinks] | None = None
+        self,
+        translations: Sequence[str],
+        links: Mapping[int, WordLinks] | None = None,
+        untranslated: Collection[int] = (),
     ) -> TranslatedDocument:
-        """Return the document with translations of `texts`, and the links of some of them."""
+        """Return the document with translations of `texts`, and the links of some of them.
+
+        The texts with the numbers in `untranslated` stay as they are.
+        """
         links = links or {}
         repairs = [
             repair_spans(text, str(translation))
@@ -82,6 +81,9 @@ class DocumentPlan:
         made: list[MarkedText] = []
         for segment in self.document.segments:
             number = self._numbers[segment.text]
+            if number in untranslated:
+                made.append(segment)
+                continue
             text, is_changed = repairs[number]
             known = None if is_changed else links.get(number)
             made.append(project(segment, text, known))
@@ -94,6 +96,7 @@ def translate_document(
     document: Document,
     *,
     progress: Callable[[int, int], None] | None = None,
+    is_sure: Callable[[Translation], bool] | None = None,
     **options: object,
 ) -> TranslatedDocument:
     """Translate a document.
@@ -102,6 +105,7 @@ def translate_document(
         translator: the model.
         document: from `read_document`.
         progress: called with the number of translated texts and of all.
+        is_sure: returns whether a translation is sure enough; the others are left out.
         options: of `Translator.translate`.
 
     Returns:
@@ -113,81 +117,32 @@ def translate_document(
     plan = DocumentPlan(document)
     has_native, aligned = translator.backend.has_native, set(plan.aligned)
     native = translator.native if has_native else translator
-    translations, links, notes = [], {}, []
+    translations: list[str] = []
+    links, notes = {}, []
+    untranslated: set[int] = set()
+    num_unsure = 0
     lines = translator.translate_lines(plan.texts, skip_failed=True, **options)  # type: ignore[arg-type]
     for number, translation in enumerate(lines):
-        text = str(translation)
         if has_failed(translation.notes):
             notes.append(message("not translated: {text}", text=_shorten(translation.source)))
-            text = translation.source
-        elif number in aligned:
-            links[number] = link_words(native, translation)
-        translations.append(text)
+            translations.append(translation.source)
+            untranslated.add(number)
+        elif is_sure is not None and not is_sure(translation):
+            translations.append(translation.source)
+            untranslated.add(number)
+            num_unsure += 1
+        else:
+            translations.append(translation)
+            if number in aligned:
+                links[number] = link_words(native, translation)
         if progress is not None:
             progress(number + 1, len(plan.texts))
     if aligned and not has_native:
         notes.append(message("tags are placed by position: the engine has no attention weights"))
-    made = plan.complete(translations, links)
-    return TranslatedDocument(made.content, [*made.notes, *notes])
-
-
-def repair_spans(source: str, text: str) -> Repair:
-    """Return a translation that has every placeholder and address as often as its source.
-
-    The translator has copied what the model left out. What it has added is removed here; what is
-    still missing is inserted at its relative position. An empty translation is the source.
-
-    >>> repair_spans("Delete {name}?", "{name} {name} löschen?")
-    Repair(text='{name} löschen?', is_changed=True)
-    """
-    if not text.strip():
-        return Repair(source, is_changed=bool(source.strip()))
-    expected, found = _checked(source), _checked(text)
-    if Counter(one.text for one in expected) == Counter(one.text for one in found):
-        return Repair(text, is_changed=False)
-    made = _replace_surplus(text, expected, found)
-    for span in missing_spans(expected, made):
-        made = _insert(made, span.text, span.start / max(len(source), 1))
-    return Repair(made, is_changed=True)
-
-
-def _checked(text: str) -> list[CopySpan]:
-    return [one for one in find_copy_spans(text) if one.kind in CHECKED_KINDS]
-
-
-def _replace_surplus(text: str, expected: Sequence[CopySpan], found: Sequence[CopySpan]) -> str:
-    """Replace what the source does not have by what is missing, or remove it."""
-    missing = missing_spans(expected, text)
-    counts = Counter(one.text for one in expected)
-    kept, end = "", 0
-    for span in found:
-        if counts[span.text] > 0:
-            counts[span.text] -= 1
-            continue
-        similar = _most_similar(span, missing)
-        if similar is None:
-            kept += text[end : span.start].rstrip(" ")
-        else:
-            missing.remove(similar)
-            kept += text[end : span.start] + similar.text
-        end = span.end
-    return (kept + text[end:]).strip(" ")
-
-
-def _most_similar(span: CopySpan, missing: Sequence[CopySpan]) -> CopySpan | None:
-    """Return which missing placeholder a changed one was; a name may be in other letters."""
-    alike = [one for one in missing if one.text.casefold() == span.text.casefold()]
-    same_kind = [one for one in missing if one.kind == span.kind]
-    return next(iter(alike or same_kind), None)
-
-
-def _insert(text: str, span: str, share: float) -> str:
-    """Insert a placeholder before the word that is nearest to a relative position."""
-    starts = [*(word.start for word in words_of(text)), len(text)]
-    position = min(starts, key=lambda one: abs(one - share * len(text)))
-    if position == len(text):
-        return f"{text} {span}" if text else span
-    return f"{text[:position]}{span} {text[position:]}"
+    if num_unsure:
+        notes.append(message("texts left untranslated, as not sure: {count}", count=num_unsure))
+    made = plan.complete(translations, links, untranslated)
+    return TranslatedDocument(made.content, [*made.notes, *notes], len(untranslated))
 
 
 def _describe(
@@ -200,7 +155,10 @@ def _describe(
         for text, translation in zip(texts, translations, strict=True)
         if not str(translation).strip() and text.strip()
     ]
-    changed = sum(one.is_changed for one in repairs) - len(empty)
+    changed = -len(empty) + sum(
+        one.is_changed or has_corrected_spans(getattr(translation, "notes", ()))
+        for one, translation in zip(repairs, translations, strict=True)
+    )
     if empty:
         notes.append(message("not translated: {text}", text=_shorten("; ".join(empty[:3]))))
     if changed:

@@ -91,11 +91,21 @@ class XliffDocument:
 
     def write(self, translated: Sequence[MarkedText]) -> bytes:
         """Return the document with new targets, also those that equal their sources."""
+        is_changed = False
         for unit in self.units:
+            numbers = [
+                piece.segment
+                for element in unit.elements
+                for piece in element.pieces
+                if piece.segment is not None
+            ]
+            if all(translated[number] is self.segments[number] for number in numbers):
+                continue  # not translated
+            is_changed = True
             for element in unit.elements:
                 element.rebuild(translated)
             self._insert(unit)
-        if not self.units:
+        if not is_changed:
             return self.content
         if self.target is not None:
             if self.is_second:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from attendo.documents import DocumentPlan, TranslatedDocument
-    from attendo.documents.projection import WordLinks
+    from attendo.documents.word_links import WordLinks
     from attendo.serving.service import Service
     from attendo.translator import Translation
 

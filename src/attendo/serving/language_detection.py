@@ -13,13 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import MissingExtraError
-from attendo.text.language_guess import (
-    SCRIPT_LANGUAGES,
-    find_script,
-    has_japanese_kanji,
-    is_japanese_kanji,
-    language_script,
-)
+from attendo.text.kanji import has_japanese_kanji, is_japanese_kanji
+from attendo.text.language_guess import SCRIPT_LANGUAGES, find_script, language_script
 from attendo.text.languages import LANGUAGE_NAMES, base_language, normalize_code
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Parts of a text that a translation keeps as they are.
 
 URLs, e-mail addresses, emoji, numbers, and the placeholders of message catalogs, which a program
-replaces: `%s`, `%(count)d`, `%1`, `{name}`, `${x}`, `@name@`, `&amp;`, `<0/>`.
+replaces: `%s`, `%(count)d`, `%1`, `{name}`, `{ -brand }`, `${x}`, `@name@`, `&amp;`, `<0/>`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 SpanKind = Literal["url", "email", "emoji", "placeholder", "number"]
 
-URL = r"(?:https?|ftp)://[!-~]+|www\.[!-~]+"
+URL = r"(?:(?:https?|ftp)://|www\.)(?:[!-z|~]|\{[!-z|~]*+\})++"
+"""A placeholder in it has no spaces: `https://a.kr/{id}`, but not `www.{ $host }`."""
 EMAIL = r"(?<![\w.%+-])[\w.%+-]{1,64}+@[A-Za-z0-9-]{1,63}+(?:\.[A-Za-z0-9-]{1,63}+){1,8}+"
 PICTURE = (
     r"[\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a\u231b\u2328\u23cf\u23e9-\u23fa\u24c2\u25aa-\u25fe"
@@ -26,25 +27,27 @@ EMOJI = (
     rf"[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3"
     rf"|{PICTURE}{MODIFIER}*(?:\u200d{PICTURE}{MODIFIER}*)*"
 )
-NUMBER = r"(?<![\w.])[+-]?[$€£¥₩]?[0-9]+(?:[.,:/-][0-9]+)*[%‰°]?(?![A-Za-z_0-9])"
+NUMBER = r"(?<![\w.])[+-]?[$€£¥₩]?[0-9]+(?:[.,:/-][0-9]+)*(?:%(?!%)|[‰°])?(?![A-Za-z_0-9])"
 NAME = r"[A-Za-z_][\w.-]{0,63}+"
 PRINTF = (
     r"%(?:[1-9][0-9]?\$)?[-+0#']{0,4}(?:[1-9][0-9]{0,3}|\*)?(?:\.(?:[0-9]{1,3}|\*))?"
-    r"(?:hh|h|ll|l|L|z|j|t|I64)?(?:[dsux@]|[ioXeEfFgGaAcrpn](?![A-Za-z]))"
+    r"(?:hh|h|ll|l|L|z|j|t|I64)?(?:[dsux@]|[ioXeEfFgGaAcrpnS](?![A-Za-z]))"
 )
 """Without the flag for a space: "50 % of" has no placeholder."""
 DATE_PART = r"%-?[aAbBcHIjkmMpPSUVWXyYzZ](?![A-Za-z])"
+ARGUMENTS, LITERAL = r"\([^(){}\n]{0,100}+\)", r'"[^"\n]{0,20}"'
+"""Of Fluent: `{ NUMBER($x, minimumFractionDigits: 1) }`, `{ "{" }`."""
 PLACEHOLDER = (
     rf"(?<![0-9])(?:%\({NAME}\)[-+0#]{{0,4}}[0-9]{{0,3}}(?:\.[0-9]{{1,3}})?[diouxXeEfFgGcrsa]"
     rf"|%[{{<]{NAME}[}}>](?:\.[0-9])?[diouxXeEfFgGcrsa]?|{PRINTF}|{DATE_PART}"
-    r"|%L?[1-9][0-9]?(?![0-9%])|%%)"
+    r"|%[1-9][0-9]?%|%L?[1-9][0-9]?(?![0-9%]))|%%"
     rf"|[$#%]\{{{NAME}\}}|\$\({NAME}\)|\$[A-Za-z_]\w{{0,63}}+"
     r"|\{\{\s{0,4}+[$\w][\w.\[\]|$: -]{0,80}\}\}"
-    r"|\{\s{0,4}+[$\w][\w.\[\]$!:<>=%+-]{0,80}\s{0,4}\}|\{\}"
+    rf"|\{{\s{{0,4}}+(?:-?[$\w][\w.\[\]$!:<>=%+-]{{0,80}}+(?:{ARGUMENTS})?|{LITERAL})\s{{0,4}}+\}}|\{{\}}"
     rf"|(?<![\w@])@{NAME}@|&(?:[A-Za-z][A-Za-z0-9]{{1,30}}|\#[0-9]{{1,7}}|\#x[0-9A-Fa-f]{{1,6}});"
     r"|</?[0-9]{1,3}\s?/?>"
 )
-"""What programs replace: printf, strftime, Python, Qt, Ruby, shell, JavaScript, numbered tags."""
+"""What programs replace: printf, strftime, Python, Qt, Ruby, shell, JavaScript, Fluent, tags."""
 SPAN = re.compile(
     rf"(?P<url>{URL})|(?P<email>{EMAIL})|(?P<placeholder>{PLACEHOLDER})|(?P<emoji>(?:{EMOJI})+)"
     rf"|(?P<number>{NUMBER})",
@@ -55,7 +58,7 @@ SPAN_CHARACTER = re.compile(
     r"\u25aa-\u27bf\u2934-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 )
 """Every span but a URL has one of these characters; many texts have none."""
-TRAILING_PUNCTUATION = ".,;:!?)]}'\"*"
+TRAILING_PUNCTUATION = ".,;:!?)]'\"*"
 """Belongs to the sentence, not to the URL before it."""
 
 

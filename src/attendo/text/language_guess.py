@@ -109,18 +109,21 @@ class LanguageGuess(NamedTuple):
 def find_script(text: str, *, by_words: bool = False) -> str | None:
     """Return the script of most letters of a text; None if it has no letters.
 
-    With `by_words` a Latin word counts as much as one Chinese, Japanese or Korean letter: texts in
-    these languages often have names and abbreviations in Latin letters.
+    With `by_words` a Latin word counts as much as one Chinese, Japanese or Korean letter, and half
+    as much in a text without any usual word of a Latin language: texts in these languages often
+    have names and abbreviations in Latin letters.
 
     >>> find_script("나는 TV를 본다"), find_script("犬は走る"), find_script("1 + 1")
     ('Hangul', 'Kana', None)
     >>> find_script("Django 사이트"), find_script("Django 사이트", by_words=True)
     ('Latin', 'Hangul')
+    >>> [find_script(text, by_words=True) for text in ("Sony SR2 raw 画像", "This is the 李")]
+    ['Han', 'Latin']
     """
     if text.isascii():
         return "Latin" if SCRIPTS["Latin"].search(text) else None
     found = {name: pattern.findall(text) for name, pattern in SCRIPTS.items()}
-    sizes = {
+    sizes: dict[str, float] = {
         name: len(runs) if by_words and name not in DENSE_SCRIPTS else sum(map(len, runs))
         for name, runs in found.items()
         if runs
@@ -128,37 +131,10 @@ def find_script(text: str, *, by_words: bool = False) -> str | None:
     for part, whole in MIXED_SCRIPTS.items():
         if part in sizes:
             sizes[part] += sizes.pop(whole, 0)
+    if by_words and "Latin" in sizes:
+        has_usual_word = _count_stop_words(list(_words(text)), _weights("Latin"))
+        sizes["Latin"] /= 1 if has_usual_word else 2
     return max(sizes, key=lambda name: (sizes[name], name != "Latin")) if sizes else None
-
-
-def has_japanese_kanji(text: str) -> bool:
-    """Return whether Japanese has all Chinese characters of a text: they are in JIS X 0208."""
-    return _is_encodable(_find_han(text), "shift_jis")
-
-
-def is_japanese_kanji(text: str) -> bool:
-    """Return whether only Japanese has all Chinese characters of a text.
-
-    Not all of them are simplified Chinese (GB 2312), nor all of them traditional (Big5).
-
-    >>> [is_japanese_kanji(text) for text in ("暗号化接続", "動画", "英語", "视频", "設定")]
-    [True, True, False, False, False]
-    """
-    letters = _find_han(text)
-    is_chinese = any(_is_encodable(letters, codec) for codec in ("gb2312", "big5"))
-    return not is_chinese and has_japanese_kanji(text)
-
-
-def _find_han(text: str) -> str:
-    return "".join(SCRIPTS["Han"].findall(text))
-
-
-def _is_encodable(letters: str, codec: str) -> bool:
-    try:
-        letters.encode(codec)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def guess_language(texts: Iterable[str]) -> LanguageGuess:

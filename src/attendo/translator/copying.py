@@ -4,10 +4,11 @@ A span with characters that the vocabulary lacks would reach the model as the un
 nothing of it would come back. Such a span is removed from the source before the search, together
 with a Korean particle after it, and inserted into the translation: at the word that the attention
 aligns with the word next to the span. URLs, e-mail addresses, emoji and placeholders (`%s`,
-`{name}`) are copied in the same way if a first translation does not reproduce them; a placeholder
-takes quotes around it along. Known numbers are left to the model: "3월" is "March". Human
-translators copy 91 % or more of all URLs, addresses and emoji, but between 11 % and 98 % of the
-small numbers (docs/results.md).
+`{name}`) must come back as often as they are in the source. If those of a first translation differ,
+the best other hypothesis that has them is used instead. If there is none, what is missing is copied
+in the same way, a placeholder with the quotes around it, and what is too much is removed. Known
+numbers are left to the model: "3월" is "March". Human translators copy 91 % or more of all URLs,
+addresses and emoji, but between 11 % and 98 % of the small numbers (docs/results.md).
 """
 
 from __future__ import annotations
@@ -15,9 +16,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from attendo.decoding.hypothesis import SearchResult
 from attendo.text.copy_spans import CopySpan, find_copy_spans, missing_spans
 from attendo.text.normalize import normalize
 from attendo.text.tokenizer import UNK_ID
+from attendo.translator.span_repair import (
+    BRACKETS,
+    VERBATIM_KINDS,
+    find_verbatim_spans,
+    has_same_spans,
+    list_differences,
+    repair_spans,
+)
 from attendo.translator.translation import CopiedSpan
 
 if TYPE_CHECKING:
@@ -25,19 +35,18 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from attendo.decoding.hypothesis import SearchResult
     from attendo.decoding.options import DecodingOptions
     from attendo.text.tokenizer import Tokenizer
     from attendo.translator.backends.base import TranslationItem
     from attendo.translator.confidence import Confidence
     from attendo.translator.translator import CopyMode, Translator
 
-VERBATIM_KINDS = ("url", "email", "emoji", "placeholder")
-"""Practically never translated."""
-SPACE_BEFORE_PUNCTUATION = re.compile(r"\s+(?=[.,;:!?…)\]}。、，！？])")
+SEPARATORS = (",", ";", "|", "/")
+"""Between placeholders of a list, which is copied as a whole."""
+PUNCTUATION = re.compile(r"\s*[.,;:!?…)\]}。、，！？]")
+"""Needs no space before it."""
 PHRASE_SHARE = 0.5
 """The next word belongs to the same phrase if it attends to a source word this much, relatively."""
-BRACKETS = frozenset(("()", "[]", '""', "''", "``", "“”", "‘’", "„“", "«»", "<>", "「」", "『』"))
 FINAL_PUNCTUATION = re.compile(r"[.!?…。！？]+[\"'”’)\]]*$")
 
 
@@ -80,7 +89,7 @@ def remove_spans(source: str, spans: Iterable[CopySpan]) -> ReducedSource:
     """
     kept, removed, end = "", [], 0
     for span in spans:
-        kept += source[end : span.start]
+        kept = _append_rest(kept, source[end : span.start])
         suffix, has_particle = _read_particle(source[span.end :])
         word = len(kept.split())
         is_inside_word = bool(kept) and not kept[-1].isspace()
@@ -88,7 +97,7 @@ def remove_spans(source: str, spans: Iterable[CopySpan]) -> ReducedSource:
         is_counted = bool(suffix) and not has_particle
         end = span.end + (len(suffix) if has_particle else 0)
         removed.append(RemovedSpan(span.text, index, has_particle, is_counted, span.start, end))
-    return ReducedSource(_normalize_rest(kept + source[end:]), tuple(removed))
+    return ReducedSource(normalize(_append_rest(kept, source[end:])), tuple(removed))
 
 
 def widen_spans(source: str, spans: Iterable[CopySpan]) -> list[CopySpan]:
@@ -102,7 +111,8 @@ def widen_spans(source: str, spans: Iterable[CopySpan]) -> list[CopySpan]:
     for span in spans:
         if widened and span.kind == widened[-1].kind == "placeholder":
             between = source[widened[-1].end : span.start]
-            if not any(letter.isspace() or letter.isalnum() for letter in between):
+            is_list = between.strip() in SEPARATORS
+            if is_list or not any(letter.isspace() or letter.isalnum() for letter in between):
                 last = widened.pop()
                 span = CopySpan(last.start, span.end, span.kind, source[last.start : span.end])
         start, end = span.start, span.end
@@ -119,13 +129,16 @@ def reduce_source(source: str, copied: Iterable[CopiedSpan]) -> str:
     """Return a normalized source without what was copied from it."""
     kept, end = "", 0
     for span in sorted(copied):
-        kept += source[end : span.source_start]
+        kept = _append_rest(kept, source[end : span.source_start])
         end = span.source_end
-    return _normalize_rest(kept + source[end:])
+    return normalize(_append_rest(kept, source[end:]))
 
 
-def _normalize_rest(text: str) -> str:
-    return SPACE_BEFORE_PUNCTUATION.sub("", normalize(text))
+def _append_rest(kept: str, rest: str) -> str:
+    """Append what follows a removed span; no space remains before its punctuation."""
+    if kept and PUNCTUATION.match(rest):
+        return kept.rstrip() + rest.lstrip()
+    return kept + rest
 
 
 def insert_spans(
@@ -213,6 +226,9 @@ class SpanCopier:
         if not spans:
             return item
         expected = [span for span in spans if self._is_expected(span)]
+        is_prefixed = item.constraints is not None and bool(item.constraints.prefix)
+        keeps_spans = not is_prefixed and any(span.kind in VERBATIM_KINDS for span in spans)
+        item = item._replace(keeps_spans=keeps_spans)
         if not _has_words(remove_spans(source, expected).text):
             return self._reduce(item, source, expected)
         tokenizer = self.translator.tokenizer
@@ -223,25 +239,93 @@ class SpanCopier:
     def search_again(
         self, items: list[TranslationItem], results: list[SearchResult], options: DecodingOptions
     ) -> list[SearchResult]:
-        """Search items whose translations lack spans again, without these; replace the items."""
-        tokenizer = self.translator.tokenizer
-        again: dict[int, TranslationItem] = {}
-        for index, (item, result) in enumerate(zip(items, results, strict=True)):
-            if self.may_retry(item):
-                text = tokenizer.decode_tgt([result.hypotheses[0].ids])[0]
-                if (reduced := self.retry(item, text)) is not None:
-                    again[index] = reduced
+        """Search items whose translations have other spans than these again; replace the items."""
+        results = list(results)
+        for search in (self._search_others, self._search_reduced):
+            indices = [
+                index
+                for index, (item, result) in enumerate(zip(items, results, strict=True))
+                if self.may_retry(item) and not self.is_complete(item, result)
+            ]
+            if indices:
+                search(items, results, indices, options)
+        return results
+
+    def _search_others(
+        self,
+        items: list[TranslationItem],
+        results: list[SearchResult],
+        indices: Sequence[int],
+        options: DecodingOptions,
+    ) -> None:
+        """Replace results by those whose best hypothesis has the spans, if there is one."""
+        searched = [
+            index
+            for index in indices
+            if self.may_have_others(items[index], options, results[index])
+        ]
+        if not searched:
+            return
+        widened = widen_n_best(options)
+        found = self.translator.backend.search([items[index] for index in searched], widened)
+        for index, result in zip(searched, found, strict=True):
+            chosen = self.choose(items[index], result, options)
+            results[index] = results[index] if chosen is None else chosen
+
+    def _search_reduced(
+        self,
+        items: list[TranslationItem],
+        results: list[SearchResult],
+        indices: Sequence[int],
+        options: DecodingOptions,
+    ) -> None:
+        """Search items without the spans that their translations lack, and replace them."""
+        again = {
+            index: reduced
+            for index in indices
+            if (reduced := self.retry(items[index], self._decode(results[index]))) is not None
+        }
         if not again:
-            return results
+            return
         found = self.translator.backend.search(list(again.values()), options)
-        replaced = dict(zip(again, found, strict=True))
-        for index, item in again.items():
-            items[index] = item
-        return [replaced.get(index, result) for index, result in enumerate(results)]
+        for (index, item), result in zip(again.items(), found, strict=True):
+            items[index], results[index] = item, result
 
     def may_retry(self, item: TranslationItem) -> bool:
-        """Return whether a translation may lack a span of this source."""
+        """Return whether a translation may have other spans than this source."""
         return not item.removed and any(map(self._is_expected, find_copy_spans(item.source)))
+
+    def may_have_others(
+        self, item: TranslationItem, options: DecodingOptions, result: SearchResult
+    ) -> bool:
+        """Return whether a search for more hypotheses may find one that has the spans."""
+        is_plain = item.constraints is None and result.trace is None
+        return is_plain and options.beam_size > 1 and not options.do_sample
+
+    def is_complete(self, item: TranslationItem, result: SearchResult) -> bool:
+        """Return whether the best hypothesis has the spans of its source, and no others."""
+        return self._has_spans(normalize(item.source), self._decode(result))
+
+    def choose(
+        self, item: TranslationItem, result: SearchResult, options: DecodingOptions
+    ) -> SearchResult | None:
+        """Return a result whose best hypothesis has the spans of its source; None without one."""
+        source = normalize(item.source)
+        texts = self.translator.tokenizer.decode_tgt([one.ids for one in result.hypotheses])
+        for one, text in zip(result.hypotheses, texts, strict=True):
+            if one.is_finished and self._has_spans(source, text):
+                others = [other for other in result.hypotheses if other is not one]
+                return SearchResult([one, *others][: options.n_best])
+        return None
+
+    def _has_spans(self, source: str, text: str) -> bool:
+        spans = [one for one in find_copy_spans(source) if self._is_expected(one)]
+        if missing_spans(spans, text):
+            return False
+        return not find_verbatim_spans(source) or has_same_spans(source, text)
+
+    def _decode(self, result: SearchResult) -> str:
+        return self.translator.tokenizer.decode_tgt([result.hypotheses[0].ids])[0]
 
     def _is_expected(self, span: CopySpan) -> bool:
         return self.mode == "always" or span.kind in VERBATIM_KINDS
@@ -263,6 +347,41 @@ class SpanCopier:
         words = reduced.text if _has_words(reduced.text) else ""
         ids = self.translator.tokenizer.encode_src([words])[0]
         return item._replace(ids=ids, reduced=reduced.text, removed=reduced.removed)
+
+
+def widen_n_best(options: DecodingOptions) -> DecodingOptions:
+    """Return options that find as many hypotheses as the beam has."""
+    return options.replace(n_best=options.beam_size)
+
+
+def repair_hypothesis(
+    translator: Translator, item: TranslationItem, ids: Sequence[int], text: str
+) -> tuple[list[int], str, list[str]]:
+    """Return the ids and the text of a hypothesis with the placeholders of what was searched.
+
+    The ids are those that the tokenizer makes of the text: alignments need them. The last item
+    are the placeholders that the hypothesis lacked or had too often.
+    """
+    source = item.reduced or normalize(item.source)
+    repaired = repair_spans(source, text)
+    if not text.strip() or not repaired.is_changed:
+        return list(ids), text, []
+    encoded = translator.tokenizer.encode_tgt([repaired.text])[0][:-1]
+    return encoded, repaired.text, list_differences(source, text)
+
+
+def repair_confidence(confidence: Confidence, after: str) -> Confidence:
+    """Return the confidence of a repaired text: what was put in is certain."""
+    from difflib import SequenceMatcher
+
+    from attendo.translator.confidence import WordConfidence
+
+    before, words = confidence.words, after.split()
+    matcher = SequenceMatcher(None, [one.text for one in before], words, autojunk=False)
+    made = [WordConfidence(word, 1.0) for word in words]
+    for block in matcher.get_matching_blocks():
+        made[block.b : block.b + block.size] = before[block.a : block.a + block.size]
+    return confidence._replace(words=made)
 
 
 def complete_text(

@@ -18,6 +18,7 @@ from attendo.decoding.options import DecodingOptions
 from attendo.text.labels import label_source
 from attendo.text.tokenizer import END_ID, UNK_ID
 from attendo.translator.backends.base import TranslationItem
+from attendo.translator.copying import widen_n_best
 from attendo.translator.translation import copy_source, merge_segments, to_translation
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class TextJob:
     copier: SpanCopier | None
     translations: dict[int, Translation] = field(default_factory=dict)
     items: dict[int, TranslationItem] = field(default_factory=dict)
+    first_results: dict[int, SearchResult] = field(default_factory=dict)
+    """Of segments that are searched for hypotheses with the right spans."""
 
 
 class InflightTranslator:
@@ -243,9 +246,15 @@ class InflightTranslator:
                 )
         self._touched.add(job)
 
-    def _search(self, job: TextJob, index: int, item: TranslationItem) -> None:
+    def _search(
+        self,
+        job: TextJob,
+        index: int,
+        item: TranslationItem,
+        options: DecodingOptions | None = None,
+    ) -> None:
         job.items[index] = item
-        options = job.settings.options
+        options = options or job.settings.options
         if not self.decoder.add((job.ticket, index), item.ids, options):
             raise TooLongForSlotError(f"{len(item.ids)} tokens do not fit a slot")
 
@@ -254,8 +263,9 @@ class InflightTranslator:
         complete = []
         for job, index, result in searched:
             try:
-                if not self._search_again(job, index, result):
-                    complete.append((job, index, result))
+                final = self._search_again(job, index, result)
+                if final is not None:
+                    complete.append((job, index, final))
             except Exception as error:  # noqa: BLE001 - reported to the caller
                 done[job.ticket] = error
         complete, retries = self._retry_failed(complete, done)
@@ -323,17 +333,29 @@ class InflightTranslator:
             (job, index): found for (job, index, _), found in zip(segments, scored, strict=True)
         }
 
-    def _search_again(self, job: TextJob, index: int, result: SearchResult) -> bool:
-        """Search a segment without the spans that its translation lacks, if it lacks any."""
-        item = job.items[index]
-        if job.copier is None or not job.copier.may_retry(item):
-            return False
+    def _search_again(self, job: TextJob, index: int, result: SearchResult) -> SearchResult | None:
+        """Return the result of a segment; None if it is searched again because of its spans."""
+        item, copier, options = job.items[index], job.copier, job.settings.options
+        if copier is None or not copier.may_retry(item):
+            return result
+        first = job.first_results.pop(index, None)
+        if first is not None:  # this was the search for other hypotheses
+            chosen = copier.choose(item, result, options)
+            if chosen is not None:
+                return chosen
+            result = first
+        elif copier.is_complete(item, result):
+            return result
+        elif copier.may_have_others(item, options, result):
+            job.first_results[index] = result
+            self._search(job, index, item, widen_n_best(options))
+            return None
         text = self.translator.tokenizer.decode_tgt([result.hypotheses[0].ids])[0]
-        reduced = job.copier.retry(item, text)
+        reduced = copier.retry(item, text)
         if reduced is None:
-            return False
+            return result
         self._search(job, index, reduced)
-        return True
+        return None
 
     def _merge(self, job: TextJob) -> Translation | Exception:
         translations = [job.translations[index] for index in range(len(job.document.segments))]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from attendo.translator.backends.base import TranslationItem
 
 UNKNOWN_WORDS, COPIED_WORDS = "unknown_words", "copied_words"
+CORRECTED_SPANS = "corrected_placeholders"
 MISSING_PHRASE, CUT, PIECES = "missing_phrase", "cut", "pieces"
 NOT_ALIGNED, NO_ATTENTION = "not_aligned", "no_attention"
 PIVOT_NOT_ALIGNED, NO_PYTORCH = "pivot_not_aligned", "no_pytorch"
@@ -27,6 +28,7 @@ UNTRANSLATED: Literal["untranslated"] = "untranslated"
 TEMPLATES = {
     UNKNOWN_WORDS: "not in the vocabulary: {words}",
     COPIED_WORDS: "copied from the source: {words}",
+    CORRECTED_SPANS: "placeholders or addresses corrected: {words}",
     MISSING_PHRASE: "without '{words}'",
     CUT: "cut after {count} tokens",
     PIECES: "translated in {count} pieces",
@@ -40,7 +42,7 @@ TEMPLATES = {
     LOOP: "no translation: the output repeats itself",
     UNTRANSLATED: "no translation: the output is a copy of the source",
 }
-JOINED = (UNKNOWN_WORDS, COPIED_WORDS)
+JOINED = (UNKNOWN_WORDS, COPIED_WORDS, CORRECTED_SPANS)
 """The codes whose words are named once for a whole text."""
 MAX_SHOWN_WORDS = 10
 PUNCTUATION = ".,;:!?…\"'“”‘’()[]。、，！？「」"
@@ -97,6 +99,11 @@ def join_notes(notes: Iterable[str]) -> list[str]:
 def has_failed(notes: Iterable[str]) -> bool:
     """Return whether one of the notes says that the text could not be translated."""
     return any(isinstance(note, Note) and note.code == FAILED for note in notes)
+
+
+def has_corrected_spans(notes: Iterable[str]) -> bool:
+    """Return whether one of the notes says that placeholders or addresses were corrected."""
+    return any(isinstance(note, Note) and note.code == CORRECTED_SPANS for note in notes)
 
 
 def is_joined(note: str) -> TypeGuard[Note]:

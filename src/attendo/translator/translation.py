@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from attendo.text.sentences import join_translations, space_segments, split_sentences
 from attendo.text.tokenizer import UNK_ID
-from attendo.translator.notes import describe_search, describe_words
+from attendo.translator.notes import CORRECTED_SPANS, Note, describe_search, describe_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -319,8 +319,12 @@ def to_translation(
             text = _copy_unknown(translator, text, item, one)
         confidence = confidences[rank] if confidences else None
         copied: tuple[CopiedSpan, ...] = ()
+        ids = one.ids
+        if item.keeps_spans:
+            ids, text, confidence, corrected = _repair(translator, text, item, one, confidence)
+            notes += [Note(CORRECTED_SPANS, corrected)] if corrected else []
         if item.removed:
-            text, confidence, copied = _insert_copied(translator, text, item, one, confidence)
+            text, confidence, copied = _insert_copied(translator, text, item, ids, confidence)
         if rank == 0 and (item.removed or UNK_ID in item.ids):
             notes += describe_words(translator.tokenizer, item)
         translations.append(
@@ -329,7 +333,7 @@ def to_translation(
                 source=item.source,
                 log_prob=one.log_prob,
                 score=one.score,
-                ids=one.ids,
+                ids=ids,
                 tokenizer=translator.tokenizer,
                 is_finished=one.is_finished,
                 confidence=confidence,
@@ -344,16 +348,31 @@ def to_translation(
     return best
 
 
-def _insert_copied(
+def _repair(
     translator: Translator,
     text: str,
     item: TranslationItem,
     one: Hypothesis,
     confidence: Confidence | None,
+) -> tuple[list[int], str, Confidence | None, list[str]]:
+    from attendo.translator.copying import repair_confidence, repair_hypothesis
+
+    ids, repaired, corrected = repair_hypothesis(translator, item, one.ids, text)
+    if confidence is not None and repaired != text:
+        confidence = repair_confidence(confidence, repaired)
+    return ids, repaired, confidence, corrected
+
+
+def _insert_copied(
+    translator: Translator,
+    text: str,
+    item: TranslationItem,
+    ids: Sequence[int],
+    confidence: Confidence | None,
 ) -> tuple[str, Confidence | None, tuple[CopiedSpan, ...]]:
     from attendo.translator.copying import complete_confidence, complete_text
 
-    complete, copied = complete_text(translator, item, one.ids, text)
+    complete, copied = complete_text(translator, item, ids, text)
     if confidence is not None:
         confidence = complete_confidence(confidence, text, complete, item.removed)
     return complete, confidence, copied

@@ -335,6 +335,11 @@ def test_the_format_decides_whether_a_file_is_lines(attendo, without_attention, 
         (("-i", "{path}", "-o", "x", "--json", "--n-best", "2"), "--json, --n-best"),
         (("-i", "{path}", "-o", "x", "--format", "pdf"), "--format pdf: unknown value"),
         (("-i", "{path}", "-o", "x.docx"), "damaged"),
+        (("{path}",), "a document needs --output"),
+        (("missing.docx", "-o", "x.docx"), "missing.docx"),
+        (("-i", "{path}", "-o", "x.odt"), "the output is a docx document"),
+        (("-i", "{path}", "-o", "x.docx", "--below", "mark"), "--below: not for documents"),
+        (("-i", "{path}", "-o", "x.docx", "--min-confidence", "0.9"), "damaged"),
         (("-i", "{path}", "-o", "{path}", "--force"), "is the input file"),
     ],
 )
@@ -345,3 +350,35 @@ def test_what_cannot_be_done_with_a_document_is_reported(
     path.write_bytes(b"no document")
     _, errors, code = attendo(*(one.format(path=path) for one in words))
     assert (code, reported in errors) == (2, True), errors
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("a.json", '{"a": "ka", "b": "ka to mi re so"}', '{"a": "KA", "b": "ka to mi re so"}'),
+        ("a.po", 'msgid "ka"\nmsgstr ""\n\nmsgid "ka to mi re so"\nmsgstr ""\n',
+         '#, fuzzy\nmsgid "ka"\nmsgstr "KA"\n\nmsgid "ka to mi re so"\nmsgstr ""\n'),
+    ],
+)  # fmt: skip
+def test_unsure_texts_of_a_document_stay_untranslated(
+    attendo, uppercaser, without_attention, monkeypatch, tmp_path, name, source, expected
+):
+    monkeypatch.setattr(uppercaser, "quality", QualityTable(**TABLE))
+    path, output = tmp_path / name, tmp_path / f"out.{name}"
+    path.write_text(source, "utf-8")
+    _, errors, code = attendo("-i", path, "-o", output, "--min-confidence", 0.6)
+    assert code == 0, errors
+    assert output.read_text("utf-8") == expected
+    assert "texts left untranslated, as not sure: 1" in errors
+
+
+def test_an_unsure_unit_of_xliff_has_no_target(
+    attendo, uppercaser, without_attention, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(uppercaser, "quality", QualityTable(**TABLE))
+    path, output = tmp_path / "a.xlf", tmp_path / "b.xlf"
+    unit = '<trans-unit id="{}"><source>{}</source></trans-unit>'
+    body = unit.format(1, "ka") + unit.format(2, "ka to mi re so")
+    path.write_text(f'<xliff version="1.2"><file original="a"><body>{body}</body></file></xliff>')
+    assert attendo("-i", path, "-o", output, "--min-confidence", 0.6)[2] == 0
+    assert output.read_text("utf-8").count("<target") == 1

@@ -61,7 +61,9 @@ def test_the_texts_for_people_are_translated_and_nothing_else(name) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_an_identical_translation_is_the_same_file(name) -> None:
     document = read_document(SAMPLES[name], name)
-    made = document.write(document.segments)
+    assert document.write(document.segments) == SAMPLES[name]  # nothing is translated
+    document = read_document(SAMPLES[name], name)
+    made = document.write([MarkedText(*one) for one in document.segments])
     if name.endswith((".po", ".xlf")):  # these keep the source: "OK" may be the translation of "OK"
         assert read_document(made, name).segments == []
         assert made.count(document.segments[0].text[:5].encode()) == 2

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from attendo.documents.inline import read_message
 from attendo.documents.markup import MarkedText, Tag, render, split_marked, trim
-from attendo.documents.projection import WordLinks, project, words_of
+from attendo.documents.projection import project
+from attendo.documents.word_links import WordLinks, words_of
+from attendo.translator.span_repair import find_verbatim_spans
 
 WORDS = ["the", "red", "house", "is", "(old)", "and", "big.", "{x}", "Haus", "집이", "a-b", "'c'"]
 
@@ -135,3 +137,28 @@ def test_texts_with_very_many_tags_are_placed_in_linear_time() -> None:
     tags = tuple(Tag(n, n + 1, "<b>", "</b>") for n in range(0, 20_000, 2))
     found = project(MarkedText("a " * 10_000, tags), "b " * 9_000)
     parse(f"<r>{render(found)}</r>")
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "expected"),
+    [
+        (
+            "<b>Make { -brand-name } your reader?</b> Use { -brand-name } to read.",
+            "{ -brand-name } als Programm? Verwenden Sie { -brand-name } zum Lesen.",
+            None,
+        ),
+        ("Visit <a>{ -brand-name } Support</a>", "Hilfe von { -brand-name }", None),
+        ("Delete <b>{name} now</b>?", "Jetzt {name} löschen?", None),
+        ("Open <b>{ $a }/{ $b }</b> or not", "{ $a }/{ $b } öffnen", "<b>{ $a }/{ $b }</b> öffnen"),
+        ("See <b>name</b> of %(name)s.", "Siehe %(name)s.", None),
+    ],
+)
+def test_tags_are_never_put_into_a_placeholder(source, translation, expected) -> None:
+    _, marked, _ = read_message(source)
+    made = project(marked, translation)
+    outer = find_verbatim_spans(translation)
+    for tag in made.tags:
+        for edge in (tag.start, tag.end):
+            assert not any(one.start < edge < one.end for one in outer), render(made)
+    if expected is not None:
+        assert render(made) == expected

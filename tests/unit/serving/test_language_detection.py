@@ -87,6 +87,15 @@ def test_a_text_in_another_language_is_rejected_with_the_known_ones() -> None:
         ("英语（Macintosh）", "zh"),
         ("QuickTime 動画", "ja"),
         ("暗号化接続", "ja"),
+        ("JPEG 画像", "ja"),
+        ("Sony SR2 raw 画像", "ja"),
+        ("NTVMSLNM (言語名)", "ja"),
+        ("PKCS#10 証明書署名要求", "ja"),
+        ("RealMedia 文档", "zh"),
+        ("WMLScript 程序", "zh"),
+        ("MicroDVD 字幕", "zh"),
+        ("中国", "zh"),
+        ("gssapi, 和sspi", "zh"),
         ("Photoshop を開く", "ja"),
         ("primary_conninfo 설정도 없음", "ko"),
         ("The name of Tokyo is 東京 in Japanese.", "en"),
@@ -100,4 +109,4 @@ def test_a_title_in_chinese_characters_is_japanese_where_only_japanese_is_served
     assert identify("英語", ["ja", "en"]).other is None
     assert detect("英語", ["ja", "en"])[0].language == "ja"
     assert identify("视频和字体", ["ja", "en"]).other.language == "zh"
-    assert detect("英語", ["ja", "zh-TW"])[0].language == "zh-TW"
+    assert detect("字幕", ["ja", "zh-TW"])[0].language == "zh-TW"

@@ -15,6 +15,8 @@ from attendo.translator.copying import insert_spans, remove_spans, widen_spans
         ("Copied %d/%d files", "Copied files", ["%d/%d"]),
         ("Hello {name}!", "Hello!", ["{name}"]),
         ("{a} and {b}", "and", ["{a}", "{b}"]),
+        ("Use $HOME, $DESKTOP and $MUSIC.", "Use and.", ["$HOME, $DESKTOP", "$MUSIC"]),
+        ("Loaded by { -brand-name }: %1$S", "Loaded by:", ["{ -brand-name }", "%1$S"]),
     ],
 )
 def test_placeholders_are_removed_with_the_quotes_around_them(source, reduced, removed) -> None:

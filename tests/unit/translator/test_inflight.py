@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from attendo.bundle import build_model
+from attendo.decoding.hypothesis import SearchResult
 from attendo.translator import Translator
+from attendo.translator.copying import SpanCopier
 from attendo.translator.inflight import InflightTranslator, TooLongForSlotError
 from attendo.translator.translation import to_translation
 
@@ -178,3 +180,34 @@ def test_slots_are_checked_against_the_usual_search(random_translator, monkeypat
     (search, *_) = inflight.decoder._searches
     monkeypatch.setattr(search.steps.state.decoder, "admit", lambda *_: None)
     assert not inflight.agrees_with_search()
+
+
+@pytest.mark.parametrize("arguments", [{"beam_size": 4}, {"beam_size": 4, "n_best": 2}])
+@pytest.mark.parametrize("has_other", [True, False])
+def test_translations_with_other_placeholders_are_those_of_the_translator(
+    random_translator, monkeypatch, arguments, has_other
+):
+    chosen = []
+
+    def choose_last(_copier, _item, result, options):
+        if not has_other:
+            return None
+        chosen.append(SearchResult(result.hypotheses[::-1][: options.n_best]))
+        return chosen[-1]
+
+    def is_chosen(_copier, _item, result):
+        return any(result is one for one in chosen)
+
+    monkeypatch.setattr("attendo.translator.copying.has_unknown", lambda *_: False)
+    monkeypatch.setattr(SpanCopier, "is_complete", is_chosen)
+    monkeypatch.setattr(SpanCopier, "choose", choose_last)
+    inflight = make_inflight(random_translator)
+    texts = ["ka http://a.kr to", "a@b.kr ka mi", "ka to"]
+    for ticket, text in enumerate(texts):
+        inflight.add(ticket, text, arguments)
+    found = run_all(inflight)
+    expected = random_translator.translate(texts, split="never", **arguments)
+    assert [found[ticket] for ticket in range(len(texts))] == expected
+    assert [found[ticket].alternatives for ticket in range(3)] == [
+        one.alternatives for one in expected
+    ]

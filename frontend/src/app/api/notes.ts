@@ -6,6 +6,7 @@ import type { Translation } from "./schemas";
 
 const KEYS: Readonly<Record<string, AppKey>> = {
   copied_words: "note.copied",
+  corrected_placeholders: "note.corrected",
   missing_phrase: "note.without",
   cut: "note.cut",
   pieces: "note.pieces",

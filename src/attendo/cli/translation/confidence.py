@@ -62,10 +62,14 @@ class ConfidenceFilter:
     def _filter(self, translation: Translation) -> Translation:
         """Return a translation and its alternatives, or others with another text."""
         translation.alternatives = [self._filter(one) for one in translation.alternatives]
-        confidence = translation.confidence
-        if confidence is None or confidence.quality is None or confidence.quality >= self.minimum:
+        if self.is_sure(translation):
             return translation
         return translation.with_text("" if self.below == "empty" else f"{UNSURE_MARK}{translation}")
+
+    def is_sure(self, translation: Translation) -> bool:
+        """Return whether the confidence of a translation is high enough, or not known."""
+        quality = None if translation.confidence is None else translation.confidence.quality
+        return quality is None or quality >= self.minimum
 
     def describe(self) -> str:
         """Return how many translations were kept."""

@@ -30,8 +30,7 @@ LINES = "txt"
 MAX_DOCUMENT_BYTES = 500_000_000
 MAX_UNPACKED_BYTES = 2_000_000_000
 LINE_OPTIONS = (
-    "as_json", "resume", "trace", "agree_with", "confidence", "min_confidence", "n_best", "tag",
-    "prefix",
+    "as_json", "resume", "trace", "agree_with", "confidence", "n_best", "tag", "prefix", "below",
 )  # fmt: skip
 """Options whose output is lines."""
 
@@ -46,6 +45,8 @@ class DocumentFile:
     """The language of the translation."""
     fuzzy: bool = True
     """Whether new translations in a catalog are marked for review."""
+    min_confidence: float | None = None
+    """Texts whose translations are less sure stay as they are."""
 
 
 def find_document(
@@ -64,7 +65,9 @@ def find_document(
     return DocumentFile(path, find_format(path.name).name) if is_document(path) else None
 
 
-def check_document_options(output: Path | None, options: dict[str, Any]) -> Path:
+def check_document_options(
+    file: DocumentFile, output: Path | None, options: dict[str, Any]
+) -> Path:
     """Return the output; raise an error for options that belong to lines of text."""
     given = [f"--{name.replace('as_', '').replace('_', '-')}" for name in LINE_OPTIONS
              if options.get(name) and (name != "n_best" or options[name] > 1)]  # fmt: skip
@@ -75,6 +78,13 @@ def check_document_options(output: Path | None, options: dict[str, Any]) -> Path
         )
     if output is None or str(output) == "-":
         raise InputError("a document needs --output", hint="for example: -o file.ko.docx")
+    suffixes = find_named_format(file.format_name).suffixes
+    is_by_name = file.path.suffix.lower() in suffixes
+    if is_by_name and is_document(output) and output.suffix.lower() not in suffixes:
+        raise InputError(
+            message("the output is a {name} document: {path}", name=file.format_name, path=output),
+            hint="give it the suffix of the input; attendo does not convert documents",
+        )
     return output
 
 
@@ -90,6 +100,7 @@ def translate_document_file(
 
     It is read before the model is loaded, so that mistakes in it are reported at once.
     """
+    from attendo.cli.translation.confidence import ConfidenceFilter
     from attendo.cli.translation.progress import progress_bar
     from attendo.documents.translation import DocumentPlan, translate_document
 
@@ -103,14 +114,19 @@ def translate_document_file(
     document = read_document(path.read_bytes(), file.format_name, read)
     translator = load()
     translator.backend.max_batch_tokens = batch_size
+    is_sure = None
+    if file.min_confidence is not None:
+        is_sure = ConfidenceFilter(translator, file.min_confidence, "empty").is_sure
     num_texts = len(DocumentPlan(document).texts)
     with progress_bar(num_texts) as bar:
-        made = translate_document(translator, document, progress=bar, **options)
+        made = translate_document(translator, document, progress=bar, is_sure=is_sure, **options)
     partial = output.with_name(f".{output.name}.partial")
     partial.write_bytes(made.content)
     partial.replace(output)
     lang = choose_language()
     for note in made.notes[:MAX_NOTES]:
         typer.echo(translate_message(note, lang), err=True)
-    text = message("{count} texts translated: {path}", count=num_texts, path=output)
+    text = message(
+        "{count} texts translated: {path}", count=num_texts - made.num_untranslated, path=output
+    )
     typer.echo(translate_message(text, lang), err=True)

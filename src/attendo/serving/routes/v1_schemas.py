@@ -369,9 +369,9 @@ class NoteResponse(BaseModel):
     """A note with a code, and the words or the number that it is about."""
 
     code: Literal[
-        "unknown_words", "copied_words", "missing_phrase", "cut", "pieces", "not_aligned",
-        "no_attention", "no_pytorch", "pivot_not_aligned", "retried", "empty_output", "loop",
-        "untranslated",
+        "unknown_words", "copied_words", "corrected_placeholders", "missing_phrase", "cut",
+        "pieces", "not_aligned", "no_attention", "no_pytorch", "pivot_not_aligned", "retried",
+        "empty_output", "loop", "untranslated",
     ]  # fmt: skip
     text: str
     words: list[str]

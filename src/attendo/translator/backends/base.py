@@ -54,6 +54,8 @@ class TranslationItem(NamedTuple):
     reduced: str = ""
     """The source without the spans that are copied, if there are any."""
     removed: tuple[RemovedSpan, ...] = ()
+    keeps_spans: bool = False
+    """Whether its translation must have the placeholders and addresses of the source."""
 
     @property
     def prefix(self) -> tuple[int, ...]:
