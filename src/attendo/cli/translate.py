@@ -23,7 +23,7 @@ from attendo.cli.translation.writing import (
     LineFormat,
     NoteReporter,
     TranslationWriter,
-    fewer_collections,
+    frozen_objects,
     open_output,
     report_unfamiliar,
     write_to,
@@ -338,7 +338,7 @@ def translate(
             trace=stack.enter_context(open_output(trace)) if trace else None,
             num_done=num_kept,
         )
-        stack.enter_context(fewer_collections())
+        stack.enter_context(frozen_objects())
         groups = chain(() if first is None else (first,), groups)
         if agree_with is not None:
             from attendo.cli.translation.agreement import choose_translations

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from attendo.core.device import require_torch
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import cache_dir
+from attendo.core.interpreter import let_threads_alternate
 from attendo.core.logs import get_logger
 from attendo.core.message import join_messages, message
 from attendo.core.run_folder import (
@@ -371,6 +372,8 @@ class ModelRegistry:
             return None
         _log.info("%s: %d slots, %d CUDA graphs captured; warm-up %.1f s",
                   name, warm_up.num_slots, warm_up.num_captures, warm_up.seconds)  # fmt: skip
+        if inflight.translator.backend.device_type == "cuda":
+            let_threads_alternate()
         if warm_up.num_captures:
             _log.info("built kernels are kept in %s: the next warm-up is shorter",
                       kernel_cache_dir())  # fmt: skip

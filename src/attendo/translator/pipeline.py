@@ -14,6 +14,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from attendo.core.interpreter import favor_throughput
 from attendo.translator.background import BackgroundStage
 from attendo.translator.stream_search import StreamSearch
 from attendo.translator.windows import max_window_lines
@@ -112,7 +113,8 @@ class Pipeline:
         prepare_stage = self._prepare_stage = BackgroundStage(self.windows, self._prepare)
         search_stage = self._search_stage = BackgroundStage(prepare_stage, self._search)
         finish_seconds = 0.0
-        with search_stage:
+        drives_gpu = self.steps.translator.backend.device_type == "cuda"
+        with favor_throughput(drives_gpu=drives_gpu), search_stage:
             for window in search_stage:
                 begin = perf_counter()
                 translations = self.steps.finish(window)

@@ -141,15 +141,12 @@ def report_unfamiliar(translator: Translator, translations: list[Translation]) -
 
 
 @contextmanager
-def fewer_collections() -> Iterator[None]:
-    """Let Python search for unused cycles less often: translations have none, but are many."""
-    thresholds = gc.get_threshold()
+def frozen_objects() -> Iterator[None]:
+    """Exclude the model and libraries from garbage collection: they stay until the end."""
     gc.freeze()
-    gc.set_threshold(100_000, *thresholds[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*thresholds)
         gc.unfreeze()
 
 

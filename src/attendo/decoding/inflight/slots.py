@@ -29,18 +29,36 @@ if TYPE_CHECKING:
     from attendo.core.protocols import SlotDecoderProtocol
     from attendo.decoding.options import LengthNorm, SpecialIds
 
+MAX_PENALTIES = 512
+"""Tables of length penalties: more than the sentences that join together."""
 NUM_RULES = 2
 """Tokens that the rules of a sentence may forbid: the end and the unknown symbol."""
 
 
-class NewSentences(NamedTuple):
-    """Sentences that join a search, as tensors on the device of the model."""
+class NewSentence(NamedTuple):
+    """The numbers of a sentence that joins a search."""
 
-    src_ids: Tensor  # (M, S')
-    numbers: Tensor
-    """Per sentence: slot, limit, min_length, whether UNK is avoided, n_best - 1 (M, 5)."""
-    penalties: Tensor
-    """Of what ends at each position, and the bound of what is alive after it (2, M, T)."""
+    slot: int
+    limit: int
+    min_length: int = 0
+    avoids_unk: int = 1
+    last_rank: int = 0
+    """n_best - 1."""
+    penalty_row: int = 0
+    """Its table of length penalties."""
+    has_growing_penalty: int = 0
+    """Whether the penalty grows with the length."""
+
+
+def pack_sentences(
+    sentences: Sequence[tuple[Sequence[int], NewSentence]], *, length: int, pad_id: int
+) -> Tensor:
+    """Return sentences that join a search as one tensor (M, S' + numbers): one copy to a device."""
+    packed = np.full((len(sentences), length + len(NewSentence._fields)), pad_id, dtype=np.int64)
+    for row, (src_ids, _) in zip(packed, sentences, strict=True):
+        row[: len(src_ids)] = src_ids
+    packed[:, length:] = [numbers for _, numbers in sentences]
+    return torch.from_numpy(packed)
 
 
 class SlotState(StaticState):
@@ -71,16 +89,18 @@ class SlotState(StaticState):
             setattr(view, name, getattr(self, name)[:, :num_slots])
         return view
 
-    def admit(self, new_sentences: NewSentences) -> None:
-        """Encode sentences into their slots and reset these."""
-        slots, limits, min_lengths, avoids_unk, last_ranks = new_sentences.numbers.unbind(1)
-        self.decoder.admit(new_sentences.src_ids, slots)
+    def admit(self, packed: Tensor) -> None:
+        """Encode sentences (see `pack_sentences`) into their slots and reset these."""
+        length = packed.size(1) - len(NewSentence._fields)
+        numbers = packed[:, length:].T.contiguous()
+        slots, limits, min_lengths, avoids_unk, *others = numbers.unbind(0)
+        self.decoder.admit(packed[:, :length].contiguous(), slots)
         self.limits.index_copy_(0, slots, limits)
         self.min_lengths.index_copy_(0, slots, min_lengths)
         self.avoids_unk.index_copy_(0, slots, avoids_unk.bool())
         self.is_done.index_fill_(0, slots, False)
         self.last.index_fill_(0, slots, self.special_ids.start_id)
-        self._reset(slots, last_ranks, new_sentences.penalties)
+        self._reset(slots, limits, *others)
 
     def move(self, sources: Tensor, targets: Tensor, *, window: int) -> None:
         """Move sentences, of at most `window` positions, from slots `sources` to `targets`."""
@@ -154,8 +174,13 @@ class SlotState(StaticState):
     ) -> list[SearchResult]:
         raise NotImplementedError
 
-    def _reset(self, slots: Tensor, last_ranks: Tensor, penalties: Tensor) -> None:
-        raise NotImplementedError
+    def set_penalties(self, row: int, penalties: Tensor) -> None:
+        """Set a table of length penalties (see `make_penalties`)."""
+
+    def _reset(
+        self, slots: Tensor, limits: Tensor, last_ranks: Tensor, rows: Tensor, grows: Tensor
+    ) -> None:
+        """Reset what only beam search has."""
 
 
 class SlotGreedy(SlotState, StaticGreedy):
@@ -171,9 +196,6 @@ class SlotGreedy(SlotState, StaticGreedy):
     ) -> None:
         super().__init__(decoder, special_ids, DecodingOptions(beam_size=1))
         self._prepare_slots(vocab_size)
-
-    def _reset(self, slots: Tensor, last_ranks: Tensor, penalties: Tensor) -> None:
-        pass
 
     def _update_done(self, log_probs: Tensor) -> None:
         is_open = ~self.is_done
@@ -221,13 +243,26 @@ class SlotBeam(SlotState, StaticBeam):
         self._prepare_slots(vocab_size)
         self.length_penalties = torch.ones_like(self.bound_penalties)  # (B, T)
         self.bound_penalties.fill_(1.0)
+        size = self.bound_penalties.size(1) + 1
+        self.penalty_tables = self.bound_penalties.new_ones(MAX_PENALTIES, size)
         self.last_ranks = torch.zeros_like(self.limits)
         """The rank of the last finished hypothesis that is asked for."""
 
-    def _reset(self, slots: Tensor, last_ranks: Tensor, penalties: Tensor) -> None:
+    def set_penalties(self, row: int, penalties: Tensor) -> None:
+        """Set a table of length penalties."""
+        self.penalty_tables[row].copy_(penalties)
+
+    def _reset(
+        self, slots: Tensor, limits: Tensor, last_ranks: Tensor, rows: Tensor, grows: Tensor
+    ) -> None:
         self.last_ranks.index_copy_(0, slots, last_ranks)
-        self.length_penalties.index_copy_(0, slots, penalties[0])
-        self.bound_penalties.index_copy_(0, slots, penalties[1])
+        tables = self.penalty_tables.index_select(0, rows)  # (M, T + 1)
+        # The bound of the score of what is alive after a position; if the penalty grows with the
+        # length, it is that of the limit.
+        at_limits = tables.gather(1, limits[:, None] - 1)
+        bounds = torch.where(grows.bool()[:, None], at_limits, tables[:, 1:])
+        self.length_penalties.index_copy_(0, slots, tables[:, :-1])
+        self.bound_penalties.index_copy_(0, slots, bounds)
         self.totals.index_fill_(0, slots, NEG_INF)
         self.totals[:, 0].index_fill_(0, slots, 0.0)
         self.best_scores.index_fill_(0, slots, NEG_INF)

@@ -7,6 +7,7 @@ graphs, as on a CPU, a step computes exactly the slots in use.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from attendo.decoding.inflight.slots import (
-    NewSentences,
+    MAX_PENALTIES,
+    NewSentence,
     SlotBeam,
     SlotGreedy,
     make_penalties,
+    pack_sentences,
 )
 
 if TYPE_CHECKING:
@@ -41,14 +44,12 @@ MIN_SHORT_GROUP = 16
 """Groups of at least this size are also captured for sources of a quarter of the length."""
 MIN_FULL_ADMISSION = 64
 """Groups of at least this size have no spare rows: the surplus waits for the next step."""
-MAX_PENALTIES = 64
-"""Tables of length penalties that are kept."""
 
 PenaltyKey = tuple[float, "LengthNorm"]
 """What a table of length penalties depends on: alpha and length_norm."""
 SPARE_KEY: PenaltyKey = (0.0, "paper")
-Row = tuple[list[int], list[int], PenaltyKey]
-"""A new sentence: source ids, numbers (see `NewSentences`), and the key of its penalties."""
+Row = tuple[list[int], NewSentence]
+"""A new sentence: source ids, and numbers."""
 
 
 @dataclass(eq=False, slots=True)
@@ -110,8 +111,9 @@ class SlotSteps:
         )
         self.device = self.state.device
         self._views: dict[tuple[int, int], SlotState] = {}
-        self._staged: dict[tuple[int, int], NewSentences] = {}
-        self._penalties: dict[PenaltyKey, Tensor] = {}
+        self._staged: dict[tuple[int, int], Tensor] = {}
+        self._penalty_rows: OrderedDict[PenaltyKey, int] = OrderedDict()
+        """The table of each kind of penalty, the one that was not used for longest first."""
         self._buckets = [one for one in SLOT_BUCKETS if one < num_slots] + [num_slots]
         self.read_weights()
 
@@ -135,10 +137,7 @@ class SlotSteps:
             shapes = list(self._admission_shapes())
             length = min(one for _, one in shapes if one >= longest)
             count = min((one for one, _ in shapes if one >= count), default=shapes[-1][0])
-        rows: list[Row] = [
-            (one.src_ids, self._numbers(one), (one.options.alpha, one.options.length_norm))
-            for one in new_sentences
-        ]
+        rows: list[Row] = [(one.src_ids, self._numbers(one)) for one in new_sentences]
         for first in range(0, len(rows), count):
             part = rows[first : first + count]
             self._load([*part, *[self._spare_row()] * (count - len(part))], length)
@@ -178,9 +177,10 @@ class SlotSteps:
 
     def to_device(self, tensor: Tensor) -> Tensor:
         """Copy a tensor to the device without waiting for it."""
-        if self.device.type == "cpu":
-            return tensor
-        return tensor.pin_memory().to(self.device, non_blocking=True)
+        return self._pin(tensor).to(self.device, non_blocking=True)
+
+    def _pin(self, tensor: Tensor) -> Tensor:
+        return tensor if self.device.type == "cpu" else tensor.pin_memory()
 
     def _admission_shapes(self) -> Iterator[tuple[int, int]]:
         """Yield the numbers and lengths of sentences that are encoded together."""
@@ -193,50 +193,45 @@ class SlotSteps:
                 for share in shares:
                     yield count, max(1, self.src_length // share)
 
-    def _numbers(self, one: Sentence) -> list[int]:
-        avoids_unk = one.options.unk == "avoid"
-        return [one.slot, one.limit, one.options.min_length, avoids_unk, one.options.n_best - 1]
+    def _numbers(self, one: Sentence) -> NewSentence:
+        options = one.options
+        key = (options.alpha, options.length_norm)
+        return NewSentence(
+            slot=one.slot,
+            limit=one.limit,
+            min_length=options.min_length,
+            avoids_unk=options.unk == "avoid",
+            last_rank=options.n_best - 1,
+            penalty_row=self._penalty_row(key),
+            has_growing_penalty=options.alpha > 0,
+        )
 
-    def _table(self, key: PenaltyKey) -> Tensor:
-        """Return the penalties (T + 1,) of what ends at each position."""
-        table = self._penalties.get(key)
-        if table is None:
-            if len(self._penalties) >= MAX_PENALTIES:
-                self._penalties.clear()
-            table = self._penalties[key] = make_penalties(*key, self.max_length + 1)
-        return table
-
-    def _stack_penalties(self, rows: Sequence[Row]) -> Tensor:
-        """Return the penalties of new sentences and their bounds (2, M, T).
-
-        A bound holds for the score of what is alive after a position. If the penalty grows with the
-        length, it is that of the limit.
-        """
-        keys = [key for *_, key in rows]
-        unique = list(dict.fromkeys(keys))
-        index = torch.tensor([unique.index(key) for key in keys])
-        tables = torch.stack([self._table(key) for key in unique]).index_select(0, index)
-        at_limits = tables.gather(1, torch.tensor([[numbers[1] - 1] for _, numbers, _ in rows]))
-        grows = torch.tensor([[alpha > 0] for alpha, _ in keys])
-        return torch.stack((tables[:, :-1], torch.where(grows, at_limits, tables[:, 1:])))
+    def _penalty_row(self, key: PenaltyKey) -> int:
+        """Return the table of penalties."""
+        row = self._penalty_rows.get(key)
+        if row is None:
+            row = len(self._penalty_rows)
+            if row == MAX_PENALTIES:
+                _, row = self._penalty_rows.popitem(last=False)
+            self._penalty_rows[key] = row
+            self.state.set_penalties(row, make_penalties(*key, self.max_length + 1))
+        self._penalty_rows.move_to_end(key)
+        return row
 
     def _spare_row(self) -> Row:
         """Return a sentence for the spare slot."""
-        return [self.special_ids.end_id], [self.num_slots, 1, 0, 1, 0], SPARE_KEY
+        row = self._penalty_row(SPARE_KEY)
+        return [self.special_ids.end_id], NewSentence(self.num_slots, limit=1, penalty_row=row)
 
     def _load(self, rows: Sequence[Row], length: int) -> None:
         """Copy sentences to the device, and encode them into their slots."""
-        pad = self.special_ids.pad_id
-        src_ids = torch.tensor([[*ids, *[pad] * (length - len(ids))] for ids, *_ in rows])
-        numbers = torch.tensor([one for _, one, _ in rows])
-        given = (src_ids, numbers, self._stack_penalties(rows))
-        loaded = NewSentences(*map(self.to_device, given))
+        packed = pack_sentences(rows, length=length, pad_id=self.special_ids.pad_id)
         if self.graphs is None:
-            self.state.admit(loaded)
+            self.state.admit(self.to_device(packed))
             return
-        staged = self._staged.setdefault((len(rows), length), loaded)
-        for mine, new in zip(staged, loaded, strict=True):
-            if mine is not new:
-                mine.copy_(new)
+        staged = self._staged.get((len(rows), length))
+        if staged is None:
+            staged = self._staged[len(rows), length] = torch.empty_like(packed, device=self.device)
+        staged.copy_(self._pin(packed), non_blocking=True)
         work = partial(self.state.admit, staged)
         self.graphs.prepare(("admit", id(self), len(rows), length), work)()

@@ -56,7 +56,7 @@ def run_http_server(
     app: FastAPI, config: ServeConfig, listener: socket.socket, *, on_ready: Callable[[], None]
 ) -> None:
     """Serve an application on a bound socket until SIGTERM or SIGINT."""
-    sys.setswitchinterval(SWITCH_SECONDS)
+    sys.setswitchinterval(min(SWITCH_SECONDS, sys.getswitchinterval()))
     # uvicorn raises the signal again after a graceful shutdown.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 
