@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from attendo.tasks.planner import DataFacts
     from attendo.tasks.task import Task
     from attendo.training.distributed import ProcessGroup
+    from attendo.training.monitor import StepTime
     from attendo.training.progress import Reporter
 
 
@@ -71,7 +72,7 @@ def _fit_budget(
     candidate, fitting, seconds, elapsed = config, None, 0.0, 0.0
     for candidate in (config, *smaller_models(config)):
         reporter.stage("timing", 0, None)
-        seconds = processes.broadcast(measure_step(task.with_config(candidate), processes))
+        seconds = processes.broadcast(measure_step(task.with_config(candidate), processes).seconds)
         elapsed = processes.broadcast(time.monotonic() - started)
         fitting = fit_steps(candidate, facts, seconds, elapsed=elapsed)
         # A smaller model that can do most of its steps is better than a larger one that cannot.
@@ -82,8 +83,8 @@ def _fit_budget(
     return fitting
 
 
-def measure_step(task: Task, processes: ProcessGroup) -> float:
-    """Return the seconds of a training step, measured over ten steps that are then discarded."""
+def measure_step(task: Task, processes: ProcessGroup) -> StepTime:
+    """Return the time of a training step, measured over a few steps that are then discarded."""
     with TemporaryDirectory() as directory:
         seed_everything(task.config.train.seed)
         model = task.build_model()

@@ -13,7 +13,6 @@ from attendo.tasks.memory import check_memory, check_model_size
 from attendo.tasks.registry import task_class_for
 from attendo.training.distributed import ProcessGroup
 from attendo.training.messages import estimate_message
-from attendo.training.monitor import NUM_TIMED_STEPS
 from attendo.training.progress import NullReporter, Reporter
 from attendo.training.schedule import high_rate_warning
 
@@ -71,8 +70,9 @@ def describe_run(
             reporter.message(line)
         reporter.stage("timing", 0, None)
         num_steps = task.config.train.max_steps
-        seconds = processes.broadcast(measure_step(task, processes)) * num_steps
-        reporter.message(estimate_message(num_steps, seconds, NUM_TIMED_STEPS))
+        step_time = measure_step(task, processes)
+        seconds = processes.broadcast(step_time.seconds) * num_steps
+        reporter.message(estimate_message(num_steps, seconds, step_time.num_steps))
         return task.config
     finally:
         processes.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.device import synchronize
 from attendo.core.message import message
@@ -31,6 +31,8 @@ EARLY_STEPS = (1, 2, 5, 10)
 """Steps that are shown before the first regular report, so that a slow start is visible."""
 NUM_TIMED_STEPS, MIN_REPORTED_SECONDS = 10, 60
 NUM_WARMUP_STEPS = 3
+MAX_TIMED_SECONDS = 20.0
+"""No step is measured that would begin later."""
 """Steps that are slower than the others: memory is allocated, kernels are chosen."""
 
 
@@ -38,6 +40,14 @@ def synchronized_time(device: torch.device) -> float:
     """Return the time in seconds, once a GPU has computed everything."""
     synchronize(device)
     return time.perf_counter()
+
+
+class StepTime(NamedTuple):
+    """The time of a training step."""
+
+    seconds: float
+    num_steps: int
+    """Steps on which it was measured."""
 
 
 class TrainingMonitor:

@@ -28,8 +28,10 @@ from attendo.training.distributed import ProcessGroup
 from attendo.training.early_stopping import EarlyStopping
 from attendo.training.loss_module import LossModule
 from attendo.training.monitor import (
+    MAX_TIMED_SECONDS,
     NUM_TIMED_STEPS,
     NUM_WARMUP_STEPS,
+    StepTime,
     TrainingMonitor,
     synchronized_time,
 )
@@ -151,18 +153,29 @@ class Trainer:
             self.captured_step = CapturedTrainStep(run, list(self.model.parameters()))
         return loss_module
 
-    def measure_step(self) -> float:
-        """Train for ten steps that are not saved; return the seconds of one of them."""
+    def measure_step(self) -> StepTime:
+        """Train for a few steps that are not saved; return the time of one of them.
+
+        These are ten steps after some for warming up, or those that began in time: a large model on
+        a CPU may need a minute for a single one.
+        """
         device = self.processes.device
         self.model.train()
-        start = 0.0
-        for count, (rows, micro_batches) in enumerate(self._batches()):
-            if count == NUM_WARMUP_STEPS:
-                start = synchronized_time(device)
-            if count == NUM_WARMUP_STEPS + NUM_TIMED_STEPS:
-                break
+        begin = start = synchronized_time(device)
+        count = 0
+        for rows, micro_batches in self._batches():
             self._train_step(rows, micro_batches)
-        return (synchronized_time(device) - start) / NUM_TIMED_STEPS
+            count += 1
+            now = synchronized_time(device)
+            if count == NUM_WARMUP_STEPS:
+                start = now
+            is_late = bool(self.processes.broadcast(int(now - begin > MAX_TIMED_SECONDS)))
+            if is_late or count == NUM_WARMUP_STEPS + NUM_TIMED_STEPS:
+                break
+        if count <= NUM_WARMUP_STEPS:
+            return StepTime((now - begin) / count, count)
+        num_timed = count - NUM_WARMUP_STEPS
+        return StepTime((now - start) / num_timed, num_timed)
 
     # -- the loop
 

@@ -48,3 +48,13 @@ def test_the_command_needs_no_run_folder(toy, tmp_path, monkeypatch):
     with pytest.raises(SystemExit) as end:
         run(["train", *files, *options])
     assert end.value.code == ConfigError.exit_code
+
+
+def test_slow_steps_are_measured_only_as_long_as_they_begin_in_time(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr("attendo.training.trainer.MAX_TIMED_SECONDS", 0.0)
+    recorder = Recorder()
+    request = TrainRequest(src=toy.src, tgt=toy.tgt, settings=settings(), steps=7)
+    describe_run(request.build_config(), cache=tmp_path / "cache", reporter=recorder)
+    template = estimate_message(7, 1.0, 1).template
+    (estimate,) = [one for one in recorder.messages if getattr(one, "template", None) == template]
+    assert "measured on the first 1;" in str(estimate)

@@ -21,6 +21,7 @@ from attendo.core.errors import AttendoError
 from attendo.tasks.config import RunConfig
 from attendo.tasks.request import TrainRequest
 from attendo.tasks.run import train_run
+from attendo.training.monitor import StepTime
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def without_training(monkeypatch: pytest.MonkeyPatch) -> None:
         raise WouldTrainError("would train")
 
     monkeypatch.setattr(Trainer, "run", stop)
-    monkeypatch.setattr(Trainer, "measure_step", lambda _trainer: 0.01)
+    monkeypatch.setattr(Trainer, "measure_step", lambda _trainer: StepTime(0.01, 1))
     monkeypatch.setattr("attendo.tasks.memory.memory_bytes", lambda: 2**30)
 
 
