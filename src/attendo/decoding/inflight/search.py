@@ -45,7 +45,7 @@ GATHER_SHARE = {"cpu": 16, "cuda": 8}
 MAX_GATHER_STEPS = {"cpu": 2, "cuda": 4}
 MAX_HELD_STEPS = 3
 """New sentences are encoded together, because it costs less: if they are fewer than this share of
-the sentences in slots, they wait for others, for up to so many steps. So do results on a GPU."""
+the sentences in slots, they wait for others, for up to this many steps. So do results on a GPU."""
 
 
 class PendingResults(NamedTuple):

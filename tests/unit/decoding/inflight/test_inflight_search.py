@@ -201,6 +201,23 @@ def test_nan_fails_one_sentence_alone(width):
         assert_same(result, search_alone(model, sources[ticket], options))
 
 
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_sentences_that_wait_for_others_find_the_same(monkeypatch, width, is_late):
+    """Few new sentences, and few results, wait for more."""
+    monkeypatch.setattr("attendo.decoding.inflight.search.GATHER_SHARE", {"cpu": 1})
+    model = make_model(7, num_words=30, end=1.0)
+    loop = make_loop(model, width=width, num_slots=8)
+    if is_late:
+        loop._poller = LatePoller(loop.steps.state.is_done)
+    options = DecodingOptions(beam_size=width, max_extra_tokens=12)
+    sources = {n: [4 + n % 30, 4 + 7 * n % 30, END][n % 2 :] for n in range(40)}
+    found = run_all(loop, [(ticket, ids, options) for ticket, ids in sources.items()])
+    for ticket, ids in sources.items():
+        assert_same(found[ticket], search_alone(model, ids, options))
+    assert not loop.num_active
+
+
 def test_a_failed_step_can_be_done_again(monkeypatch):
     model = make_model(4)
     loop = make_loop(model, num_slots=3)
