@@ -206,7 +206,7 @@ def test_nan_fails_one_sentence_alone(width):
 def test_sentences_that_wait_for_others_find_the_same(monkeypatch, width, is_late):
     """Few new sentences, and few results, wait for more."""
     monkeypatch.setattr("attendo.decoding.inflight.search.GATHER_SHARE", {"cpu": 1})
-    model = make_model(7, num_words=30, end=1.0)
+    model = make_model(7, num_words=30, end=1.0).double()
     loop = make_loop(model, width=width, num_slots=8)
     if is_late:
         loop._poller = LatePoller(loop.steps.state.is_done)
