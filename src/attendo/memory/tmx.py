@@ -20,7 +20,7 @@ from attendo.memory.unit import MAX_TEXT_CHARACTERS, ORIGINS, Unit, format_time,
 from attendo.text.languages import match_language, normalize_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
 
 CHUNK_BYTES = 2**16
@@ -47,11 +47,16 @@ def format_tmx(units: Iterable[Unit]) -> Iterator[str]:
     yield FOOTER
 
 
-def read_tmx(stream: BinaryIO) -> Iterator[Unit]:
+def read_tmx(stream: BinaryIO, on_skipped: Callable[[int], None] | None = None) -> Iterator[Unit]:
     """Yield the units of a TMX document, one per target of a source; raise an `InputError`.
 
     The source is the variant in the language that the unit or the header declares, else the first
     one.
+
+    Args:
+        stream: the document.
+        on_skipped: called at the end with the number of units that have no text in two languages.
+
     """
     parser = _TmxParser()
     while chunk := stream.read(CHUNK_BYTES):
@@ -61,13 +66,15 @@ def read_tmx(stream: BinaryIO) -> Iterator[Unit]:
     yield from parser.take_units()
     if not parser.is_tmx:
         raise _parse_error("it has no element <tmx>")
+    if on_skipped is not None:
+        on_skipped(parser.num_skipped)
 
 
 class _TmxParser:
     """Collects the units of a document while it is parsed."""
 
     def __init__(self) -> None:
-        self.is_tmx = False
+        self.is_tmx, self.num_skipped = False, 0
         self._units: list[Unit] = []
         self._srclang = ""
         self._path: list[str] = []
@@ -145,7 +152,9 @@ class _TmxParser:
         elif name == "prop" and "tuv" not in self._path:
             self._props[self._prop] = "".join(self._parts)
         elif name == "tu":
-            self._units += self._make_units()
+            units = list(self._make_units())
+            self.num_skipped += not units
+            self._units += units
 
     def _make_units(self) -> Iterator[Unit]:
         texts = [(lang, text) for lang, text in self._texts if lang and text.strip()]

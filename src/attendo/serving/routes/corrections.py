@@ -150,17 +150,21 @@ async def import_corrections(request: Request) -> schemas.ImportedResponse:
         )
     content = await request.body()
     check_limits({"bytes": (len(content), service.config.max_body_bytes)})
-    read = read_tmx if media_type in TMX_MEDIA_TYPES else read_jsonl
+    skipped: list[int] = []
 
     def add() -> AddedUnits:
-        units = read(io.BytesIO(content))
+        stream = io.BytesIO(content)
+        if media_type in TMX_MEDIA_TYPES:
+            units = read_tmx(stream, skipped.append)
+        else:
+            units = read_jsonl(stream)
         first = next(units, None)
         if first is None:
             raise InputError("the file has no translations", hint="each unit needs two languages")
         return memory.add([first, *units])
 
     added = await asyncio.to_thread(add)
-    return schemas.ImportedResponse(**added._asdict())
+    return schemas.ImportedResponse(**added._asdict(), skipped=sum(skipped))
 
 
 def present_unit(unit: Unit) -> schemas.CorrectionResponse:

@@ -75,3 +75,5 @@ class ImportedResponse(BaseModel):
     replaced: int
     """Units whose source had another translation."""
     unchanged: int
+    skipped: int
+    """Units of a TMX file without texts in two languages."""

@@ -189,7 +189,10 @@ def test_export_has_everything(client, format, read):  # noqa: A002
 def test_import_of_both_formats(client):
     headers = {"content-type": "application/xml"}
     sent = client.post("/v1/corrections/import", content=TMX.encode(), headers=headers)
-    assert sent.json() == {"added": 1, "replaced": 0, "unchanged": 0}
+    assert sent.json() == {"added": 1, "replaced": 0, "unchanged": 0, "skipped": 0}
+    alone = TMX.replace("<body>", '<body><tu><tuv xml:lang="ko"><seg>셋</seg></tuv></tu>')
+    sent = client.post("/v1/corrections/import", content=alone.encode(), headers=headers)
+    assert sent.json() == {"added": 0, "replaced": 0, "unchanged": 1, "skipped": 1}
     line = '{"src": "둘", "tgt": "two", "src_lang": "ko", "tgt_lang": "en"}'
     headers = {"content-type": "application/jsonl; charset=utf-8"}
     sent = client.post("/v1/corrections/import", content=line.encode(), headers=headers)
