@@ -79,7 +79,8 @@ class ServeConfig(Config):
     slots: Annotated[int, Field(ge=0, le=4096)] | None = None
     """Sentences that the native decoder searches at a time; each joins and leaves at any step.
 
-    None: 512 on a GPU (1,024 for greedy search) and 64 on a CPU, as far as the memory allows; 0: batches only.
+    None: 512 on a GPU (1,024 for greedy search) and 64 on a CPU, as far as the memory allows;
+    0: batches only.
     """
     batch_size: Annotated[int, Field(ge=1, le=1024)] = 32
     """Maximum texts per batch."""
