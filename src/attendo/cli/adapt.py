@@ -54,13 +54,13 @@ def adapt(
     ] = None,
     replay_share: Annotated[
         float, typer.Option(help="Fraction of each epoch that is earlier data.", min=0.01, max=0.99)
-    ] = 0.9,
+    ] = 0.8,
     max_drop: Annotated[
         float,
         typer.Option(
             help="Largest loss in points of BLEU or chrF; a model that loses more is not published."
         ),
-    ] = 0.5,
+    ] = 0.3,
     steps: StepsOption = None,
     budget: Annotated[
         str | None, typer.Option(help="Time that training may take, e.g. 10m.")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
 
+from attendo.cli.adapt import adapt
 from attendo.core.message import message
 from attendo.data.corpus_config import Pair
 from attendo.evaluation.bootstrap import Interval
 from attendo.tasks.translation import adaptation
-from attendo.tasks.translation.adaptation import DEV, HELD_BACK, _choose_mixture
+from attendo.tasks.translation.adaptation import DEV, HELD_BACK, AdaptRequest, _choose_mixture
 from attendo.tasks.translation.adaptation_scores import (
     MIN_LINES,
     Comparison,
@@ -61,6 +63,13 @@ def test_large_sets_have_no_interval():
     comparison = compare(DEV, references, references, references)
     assert comparison.chrf_change is None
     assert comparison.before == comparison.after == Scores(100.0, 100.0)
+
+
+def test_the_command_has_the_defaults_of_the_library():
+    parameters = inspect.signature(adapt).parameters
+    fields = AdaptRequest.__dataclass_fields__
+    for name in ("replay_share", "max_drop"):
+        assert parameters[name].default == fields[name].default
 
 
 class FakeMixtures:
