@@ -54,7 +54,7 @@ def adapt(
     ] = None,
     replay_share: Annotated[
         float, typer.Option(help="Fraction of each epoch that is earlier data.", min=0.01, max=0.99)
-    ] = 0.8,
+    ] = 0.9,
     max_drop: Annotated[
         float,
         typer.Option(
