@@ -60,7 +60,7 @@ def adapt(
         typer.Option(
             help="Largest loss in points of BLEU or chrF; a model that loses more is not published."
         ),
-    ] = 0.5,
+    ] = 0.3,
     steps: StepsOption = None,
     budget: Annotated[
         str | None, typer.Option(help="Time that training may take, e.g. 10m.")
@@ -154,18 +154,23 @@ def _print_result(result: Adaptation, console: Console, lang: Lang) -> None:
             replayed=f"{result.num_replayed:,}",
         )
     ]
-    lines += [
-        message(
-            "{set} ({count} lines): BLEU {bleu} -> {new_bleu}, chrF {chrf} -> {new_chrf}",
-            set=message(one.name),
-            count=f"{one.num_lines:,}",
-            bleu=f"{one.before.bleu:.1f}",
-            new_bleu=f"{one.after.bleu:.1f}",
-            chrf=f"{one.before.chrf:.1f}",
-            new_chrf=f"{one.after.chrf:.1f}",
+    for one in result.comparisons:
+        lines.append(
+            message(
+                "{set} ({count} lines): BLEU {bleu} -> {new_bleu}, chrF {chrf} -> {new_chrf}",
+                set=message(one.name),
+                count=f"{one.num_lines:,}",
+                bleu=f"{one.before.bleu:.1f}",
+                new_bleu=f"{one.after.bleu:.1f}",
+                chrf=f"{one.before.chrf:.1f}",
+                new_chrf=f"{one.after.chrf:.1f}",
+            )
         )
-        for one in result.comparisons
-    ]
+        if one.chrf_change is not None:
+            text = message("  95 % interval of the change in chrF: {low} to {high}",
+                           low=f"{one.chrf_change.low:+.1f}",
+                           high=f"{one.chrf_change.high:+.1f}")  # fmt: skip
+            lines.append(text)
     if result.share < 1:
         text = message("weights: {share} of the new model, the rest of the old one",
                        share=f"{result.share:.0%}")  # fmt: skip
