@@ -50,7 +50,10 @@ def attendo(uppercaser, monkeypatch, capsys, tmp_path):
             patch.setattr(WindowTranslator, "search", recorded)
             with pytest.raises(SystemExit) as ended:
                 run(["translate", "model", "-i", "in.ko", *map(str, words)])
-        assert not [one for one in threading.enumerate() if one.name == "attendo-stage"]
+        stages = [one for one in threading.enumerate() if one.name == "attendo-stage"]
+        for one in stages:
+            one.join(10.0)  # the one that reads the file is told to stop, and not waited for
+        assert not any(one.is_alive() for one in stages)
         return capsys.readouterr().err, int(ended.value.code or 0), list(batches)
 
     return call
